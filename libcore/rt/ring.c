@@ -1,0 +1,58 @@
+#include "rt/ring.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static size_t round_up_to_power(size_t n, size_t at_least)
+{
+	size_t size = at_least;
+	while (size < n)
+		size *= 2;
+	return size;
+}
+
+/* Map the memory behind fd twice in a row.  Returns: the address, or MAP_FAILED with errno. */
+static void *map_twice(int fd, size_t size)
+{
+	/* Reserve the whole range first, so that the second half cannot land in somebody else's mapping. */
+	uint8_t *at = mmap(NULL, 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (at == MAP_FAILED)
+		return MAP_FAILED;
+	for (int half = 0; half < 2; half++)
+		if (mmap(at + (size_t)half * size, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+			munmap(at, 2 * size);
+			return MAP_FAILED;
+		}
+	return at;
+}
+
+enum err ring_init(struct ring *r, size_t min_bytes, struct err_why *why)
+{
+	role_forbid(ROLE_DEADLINE);
+	size_t size = round_up_to_power(min_bytes, (size_t)sysconf(_SC_PAGESIZE));
+	enum err e = ERR_OK;
+	void *at = MAP_FAILED;
+
+	memset(r, 0, sizeof(*r));
+	int fd = memfd_create("weir-ring", MFD_CLOEXEC);
+	if (fd < 0)
+		return err_sys(why, "ring buffer");
+	if (ftruncate(fd, (off_t)size) == 0)
+		at = map_twice(fd, size);
+	if (at == MAP_FAILED)
+		e = err_sys(why, "ring buffer");
+	close(fd);
+	if (e)
+		return e;
+	r->bytes = at;
+	r->size_bytes = size;
+	return ERR_OK;
+}
+
+void ring_release(struct ring *r)
+{
+	if (r->bytes)
+		munmap(r->bytes, 2 * r->size_bytes);
+	memset(r, 0, sizeof(*r));
+}

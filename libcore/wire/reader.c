@@ -1,0 +1,909 @@
+/*
+ * Three layers, each a few functions:
+ *   bytes    reader_fill() and the ring: what has been read and what of it is done with;
+ *   packets  next_sound(): the next packet on the wire whose header (and payload, if it says so) is sound, by the
+ *            acceptance rule of weir-stream(5) and its two rules for going on after damage;
+ *   stream   accept_…(): tracks, positions, holes, concatenation: what makes the stream regular.
+ */
+#include "wire/reader.h"
+
+#include "base/bytes.h"
+#include "base/role.h"
+#include "wire/crc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define READ_BYTES (256u << 10)       /* at most a read: what stays in a processor's cache until it is written on */
+#define LOOK_AHEAD_BYTES (4u * (PACKET_MAX_PAYLOAD_BYTES + 1024u))
+#define MAX_OBJECT_BYTES (16u << 20)  /* of audio, put together here */
+#define MAX_BACKWARDS_S 1
+#define MAX_HEADLESS_BYTES (17u << 20) /* files repeat their announcements every 16 MiB */
+
+static const uint8_t sync_bytes[4] = { 0x57, 0x45, 0x49, 0xD2 };
+
+/* ---- life ---- */
+
+enum err reader_open(struct reader *r, int fd, const char *name, const struct reader_options *options, struct err_why *why)
+{
+	static const struct reader_options defaults;
+	enum err e;
+
+	memset(r, 0, sizeof(*r));
+	r->fd = fd;
+	r->options = options ? *options : defaults;
+	snprintf(r->name, sizeof(r->name), "%s", name);
+	r->max_payload_bytes = r->options.big_payloads ? PACKET_MAX_BIG_PAYLOAD_BYTES : PACKET_MAX_PAYLOAD_BYTES;
+
+	size_t ring_bytes = r->options.ring_bytes ? r->options.ring_bytes : READER_DEFAULT_RING_BYTES;
+	size_t least_bytes = 2 * (size_t)LOOK_AHEAD_BYTES;
+	if (r->options.big_payloads)
+		least_bytes += 2 * (size_t)PACKET_MAX_BIG_PAYLOAD_BYTES;
+	if ((e = ring_init(&r->ring, ring_bytes > least_bytes ? ring_bytes : least_bytes, why)))
+		return e;
+	r->index = calloc(65536, sizeof(*r->index));
+	if (r->options.expand_silence)
+		r->zeros = calloc(1, PACKET_MAX_PAYLOAD_BYTES);
+	if (!r->index || (r->options.expand_silence && !r->zeros)) {
+		reader_release(r);
+		return err_say(why, ERR_NOMEM, name, "%s", err_text(ERR_NOMEM));
+	}
+	return ERR_OK;
+}
+
+void reader_release(struct reader *r)
+{
+	for (unsigned i = 0; i < r->n_tracks; i++) {
+		track_release(&r->tracks[i]->track);
+		free(r->tracks[i]->object);
+		free(r->tracks[i]);
+	}
+	free(r->tracks);
+	free(r->index);
+	free(r->zeros);
+	ring_release(&r->ring);
+	memset(r, 0, sizeof(*r));
+}
+
+static enum err fail(struct reader *r, enum err e)
+{
+	r->failed = e;
+	return e;
+}
+
+struct reader_track *reader_track(struct reader *r, uint16_t id)
+{
+	uint16_t place = r->index ? r->index[id] : 0;
+	return place ? r->tracks[place - 1] : NULL;
+}
+
+static struct reader_track *track_place(struct reader *r, uint16_t id)
+{
+	struct reader_track *rt = reader_track(r, id);
+	if (rt)
+		return rt;
+	if (r->n_tracks == r->tracks_room) {
+		unsigned room = r->tracks_room ? 2 * r->tracks_room : 8;
+		struct reader_track **more = realloc(r->tracks, room * sizeof(struct reader_track *));
+		if (!more)
+			return NULL;
+		r->tracks = more;
+		r->tracks_room = room;
+	}
+	rt = calloc(1, sizeof(*rt));
+	if (!rt)
+		return NULL;
+	rt->track.id = id;
+	r->tracks[r->n_tracks++] = rt;
+	r->index[id] = (uint16_t)r->n_tracks;
+	return rt;
+}
+
+/* ---- bytes ---- */
+
+/* Input that is not to wait for (another program set O_NONBLOCK on it): wait with poll. */
+static enum err wait_readable(struct reader *r)
+{
+	struct pollfd pfd = { .fd = r->fd, .events = POLLIN };
+
+	while (poll(&pfd, 1, -1) < 0)
+		if (errno != EINTR)
+			return fail(r, err_sys(&r->why, r->name));
+		else if (r->options.stop && *r->options.stop)
+			break;
+	return ERR_OK;
+}
+
+enum err reader_fill(struct reader *r)
+{
+	role_forbid(ROLE_DEADLINE);
+	uint8_t *at;
+
+	if (r->failed)
+		return r->failed;
+	ring_consume(&r->ring, r->used_bytes - r->back_bytes);
+	r->offset_bytes += r->used_bytes - r->back_bytes;
+	r->used_bytes = r->back_bytes;
+
+	while (!r->eof && !r->stopped) {
+		if (r->options.stop && *r->options.stop) {
+			r->stopped = true;
+			break;
+		}
+		size_t room = ring_room(&r->ring, &at);
+		ssize_t n = read(r->fd, at, room < READ_BYTES ? room : READ_BYTES);
+		if (n > 0) {
+			ring_commit(&r->ring, (size_t)n);
+			r->n_bytes += (uint64_t)n;
+			return ERR_OK;
+		}
+		if (n == 0) {
+			r->eof = true;
+		} else if (errno == EAGAIN) {
+			enum err e = wait_readable(r);
+			if (e)
+				return e;
+		} else if (errno != EINTR) {
+			return fail(r, err_sys(&r->why, r->name));
+		}
+	}
+	return ERR_OK;
+}
+
+/* ---- packets ---- */
+
+static bool at_input_end(const struct reader *r)
+{
+	return r->eof || r->stopped;
+}
+
+/* Pass over n bytes that belong to no sound packet; those that a sound packet had are not counted again. */
+static void pass_over(struct reader *r, size_t n)
+{
+	uint64_t end_bytes = r->offset_bytes + r->used_bytes + n;
+
+	if (end_bytes > r->good_offset_bytes) {
+		r->damaged_bytes += end_bytes - r->good_offset_bytes;
+		r->damaged_before_bytes += end_bytes - r->good_offset_bytes;
+		r->good_offset_bytes = end_bytes;
+	}
+	r->used_bytes += n;
+	r->back_bytes = 0;
+}
+
+/* Start looking for a header, from as far back as the last packet allows. */
+static void start_scan(struct reader *r)
+{
+	r->scanning = true;
+	r->n_resyncs++;
+	r->used_bytes -= r->back_bytes;
+	r->back_bytes = 0;
+}
+
+/* Is there a sound header of the current stream within n bytes at `at`? */
+static bool stream_is_alive(const struct reader *r, uint8_t *at, size_t n)
+{
+	struct packet p;
+
+	for (uint8_t *end = at + n; at < end; at++) {
+		at = memmem(at, (size_t)(end - at), sync_bytes, sizeof(sync_bytes));
+		if (!at)
+			return false;
+		if (packet_unpack(&p, at, (size_t)(end - at), r->max_payload_bytes) == ERR_OK && p.sid == r->sid &&
+			p.type != PACKET_STREAM)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Does a sound header belong here?  After damage a STREAM may be a payload's own: it is taken only when nothing of the
+ * current stream follows within reach.  Returns: ERR_OK yes, ERR_FORMAT no, ERR_AGAIN more input decides.
+ */
+static enum err belongs(struct reader *r, const struct packet *p, size_t n)
+{
+	if (!r->have_sid)
+		return p->type == PACKET_STREAM || r->scanning ? ERR_OK : ERR_FORMAT;
+	if (p->sid == r->sid && !(r->ended && p->type != PACKET_STREAM))
+		return ERR_OK;
+	if (p->type != PACKET_STREAM)
+		return ERR_FORMAT;
+	if (!r->scanning || r->ended)
+		return ERR_OK;
+	if (n < LOOK_AHEAD_BYTES && !at_input_end(r))
+		return ERR_AGAIN;
+	size_t reach = n < LOOK_AHEAD_BYTES ? n : LOOK_AHEAD_BYTES;
+	return stream_is_alive(r, p->head + PACKET_HEADER_BYTES, reach - PACKET_HEADER_BYTES) ? ERR_FORMAT : ERR_OK;
+}
+
+/* Step to the next place where a header could begin.  Returns: ERR_OK when one may be there, ERR_AGAIN, ERR_END. */
+static enum err scan(struct reader *r, uint8_t *at, size_t n)
+{
+	uint8_t *found = memmem(at, n, sync_bytes, sizeof(sync_bytes));
+
+	if (found) {
+		pass_over(r, (size_t)(found - at));
+		return ERR_OK;
+	}
+	if (at_input_end(r)) {
+		pass_over(r, n);
+		return ERR_END;
+	}
+	if (n > 3)
+		pass_over(r, n - 3);
+	return ERR_AGAIN;
+}
+
+static enum err not_a_stream(struct reader *r, const uint8_t *at, size_t n)
+{
+	static const struct {
+		const char *magic, *what;
+	} known[] = {
+		{ "RIFF", "a WAV file" }, { "RF64", "an RF64 file" }, { "fLaC", "a FLAC file" }, { "OggS", "an Ogg file" },
+		{ "FORM", "an AIFF file" }, { "caff", "a CAF file" }, { "riff", "a Wave64 file" }, { "ID3", "an MP3 file" },
+		{ ".snd", "an AU file" }, { "BW64", "a BW64 file" },
+	};
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (n >= 4 && !memcmp(at, known[i].magic, strlen(known[i].magic)))
+			return fail(r, err_say(&r->why, ERR_FORMAT, r->name, "%s, not a weir stream (capture makes one of it)",
+				known[i].what));
+	return fail(r, err_say(&r->why, ERR_FORMAT, r->name, "not a weir stream"));
+}
+
+/* The input is over and n bytes are left that make no packet. */
+static enum err end_of_input(struct reader *r, size_t n)
+{
+	if (n && !r->stopped)
+		pass_over(r, n);
+	if (!r->ended && !r->stopped)
+		r->truncated = true;
+	if (!r->have_sid && !r->stopped) {
+		if (r->n_bytes == 0)
+			return fail(r, err_say(&r->why, ERR_FORMAT, r->name, "empty: no stream came"));
+		return fail(r, err_say(&r->why, ERR_FORMAT, r->name, "not a weir stream"));
+	}
+	return ERR_END;
+}
+
+/* The next sound packet.  Returns: as reader_next(). */
+static enum err next_sound(struct reader *r, struct packet *p)
+{
+	for (;;) {
+		uint8_t *base;
+		size_t have = ring_peek(&r->ring, &base);
+		uint8_t *at = base + r->used_bytes;
+		size_t n = have - r->used_bytes;
+
+		if (!r->have_sid && !r->scanning && n >= 4 && get_le32(at) != PACKET_SYNC) {
+			/* It does not begin as a stream does: a header somewhere near would do. */
+			if (n < LOOK_AHEAD_BYTES && !at_input_end(r))
+				return ERR_AGAIN;
+			if (!memmem(at, n, sync_bytes, sizeof(sync_bytes)))
+				return not_a_stream(r, at, n);
+		}
+		if (!r->have_sid && r->damaged_bytes > MAX_HEADLESS_BYTES)
+			return not_a_stream(r, at, 0);
+		if (n == 0)
+			return at_input_end(r) ? end_of_input(r, 0) : ERR_AGAIN;
+		if (r->scanning) {
+			enum err e = scan(r, at, n);
+			if (e)
+				return e == ERR_END ? end_of_input(r, 0) : e;
+			have = ring_peek(&r->ring, &base);
+			at = base + r->used_bytes;
+			n = have - r->used_bytes;
+		}
+
+		enum err e = packet_unpack(p, at, n, r->max_payload_bytes);
+		if (e == ERR_OK)
+			e = belongs(r, p, n);
+		else if (e == ERR_VERSION && !r->scanning && !r->have_sid)
+			return fail(r, err_say(&r->why, ERR_VERSION, r->name, "weir stream of version %u (this reads version %u)",
+				at[4] >> 4, PACKET_VERSION >> 4));
+		size_t head_bytes = e == ERR_OK ? p->hunits * (size_t)PACKET_UNIT_BYTES : 0;
+		size_t whole_bytes = e == ERR_OK ? packet_wire_bytes(p) : 0;
+
+		/* The last packet's padding may be missing at the very end: its payload is what counts. */
+		if (e == ERR_OK && n < whole_bytes && !(at_input_end(r) && n >= head_bytes + p->payload_bytes))
+			e = ERR_AGAIN;
+		if (e == ERR_AGAIN) {
+			if (!at_input_end(r))
+				return ERR_AGAIN;
+			if (!r->scanning)
+				start_scan(r);
+			else
+				pass_over(r, 1);
+			if (r->stopped)
+				return ERR_END;
+			continue;
+		}
+		if (e == ERR_OK && p->flags & PACKET_PCRC && crc_32c(0, p->payload, p->payload_bytes) != p->pcrc) {
+			/* Rule (a): its length is not to be trusted either; look on right behind the header. */
+			pass_over(r, head_bytes);
+			if (!r->scanning) {
+				r->back_bytes = 0;
+				start_scan(r);
+			}
+			continue;
+		}
+		if (e != ERR_OK) {
+			if (!r->scanning)
+				start_scan(r);
+			else
+				pass_over(r, 1);
+			continue;
+		}
+
+		/* Rule (b): if the next header is not where it should be, look from the end of this payload; or from its
+		 * beginning when nothing vouches for it: bytes may be missing in it. */
+		if (whole_bytes > n)
+			whole_bytes = n;
+		r->scanning = false;
+		r->used_bytes += whole_bytes;
+		r->back_bytes = whole_bytes - head_bytes - (p->flags & PACKET_PCRC ? p->payload_bytes : 0);
+		r->good_offset_bytes = r->offset_bytes + r->used_bytes;
+		r->n_packets++;
+		return ERR_OK;
+	}
+}
+
+/* ---- stream ---- */
+
+/* The time where the streams so far end, as units of the track that reaches furthest. */
+static struct reader_track *furthest_track(struct reader *r)
+{
+	struct reader_track *far = NULL;
+
+	for (unsigned i = 0; i < r->n_tracks; i++) {
+		struct reader_track *rt = r->tracks[i];
+		if (!rt->started || rt->track.kind != TRACK_AUDIO)
+			continue;
+		if (!far || units_compare(rt->expect_pos, rt->track.rate_num, rt->track.rate_den, far->expect_pos,
+				    far->track.rate_num, far->track.rate_den) > 0)
+			far = rt;
+	}
+	return far;
+}
+
+static enum err accept_stream(struct reader *r, const struct packet *p)
+{
+	struct packet_stream s;
+
+	if (packet_stream_unpack(&s, p->payload, p->payload_bytes) || get_le32(s.uuid) != p->sid)
+		return ERR_FORMAT;
+	if (s.max_payload_bytes > r->max_payload_bytes)
+		return fail(r, err_say(&r->why, ERR_LIMIT, r->name, "packets of up to %u bytes announced (0 to %u here)",
+			s.max_payload_bytes, r->max_payload_bytes));
+	bool again = r->have_sid && p->sid == r->sid && p->flags & PACKET_REPEAT && !r->ended;
+	r->stream = s;
+	if (again)
+		return ERR_OK;
+	if (r->have_sid) {
+		/* Concatenated: everything has to be announced again, and goes on where the last one stopped. */
+		if (!r->ended)
+			r->truncated = true;
+		r->join_pending = true;
+		r->have_shift = false;
+		for (unsigned i = 0; i < r->n_tracks; i++) {
+			struct reader_track *rt = r->tracks[i];
+			rt->announced = false;
+			rt->object_have_bytes = 0;
+			rt->have_seq = false;
+		}
+	} else if (p->flags & PACKET_REPEAT) {
+		r->headless = true;
+	}
+	r->sid = p->sid;
+	r->have_sid = true;
+	r->ended = false;
+	r->n_streams++;
+	return ERR_OK;
+}
+
+/* How far the positions of the current stream are moved for a track: so that the joined streams follow one another. */
+static int64_t join_base(struct reader *r, const struct track *t)
+{
+	if (!r->join_pending)
+		return 0;
+	if (!r->have_shift) {
+		struct reader_track *far = furthest_track(r);
+		int64_t end = far ? units_scale_up(far->expect_pos, (int64_t)t->rate_num * far->track.rate_den,
+					    (int64_t)far->track.rate_num * t->rate_den)
+				  : t->first_pos;
+		r->shift = end - t->first_pos;
+		r->shift_num = t->rate_num;
+		r->shift_den = t->rate_den;
+		r->have_shift = true;
+	}
+	return units_scale(r->shift, (int64_t)t->rate_num * r->shift_den, (int64_t)r->shift_num * t->rate_den);
+}
+
+/* Sums with what a packet says may not pass 2^62, so that no later addition overflows. */
+static bool position_is_sane(int64_t pos)
+{
+	return pos > -(INT64_C(1) << 61) && pos < INT64_C(1) << 61;
+}
+
+static enum err accept_track(struct reader *r, const struct packet *p)
+{
+	struct track t = {0};
+	struct err_why why;
+
+	if (p->track == 0 || p->track > PACKET_MAX_TRACK)
+		return ERR_FORMAT;
+	struct reader_track *rt = reader_track(r, p->track);
+	if (rt && rt->announced && rt->wire_gen == p->gen && p->flags & PACKET_REPEAT && !r->options.raw)
+		return ERR_AGAIN;
+	enum err e = track_unpack(&t, p->payload, p->payload_bytes, &why);
+	if (e == ERR_NOMEM || e == ERR_VERSION || e == ERR_LIMIT) {
+		r->why = why;
+		snprintf(r->why.thing, sizeof(r->why.thing), "%.200s: track %u", r->name, p->track);
+		return fail(r, e);
+	}
+	if (e)
+		return ERR_FORMAT;
+	if (!position_is_sane(t.first_pos) || !position_is_sane(t.next_pos)) {
+		track_release(&t);
+		return ERR_FORMAT;
+	}
+	rt = track_place(r, p->track);
+	uint8_t *object = NULL;
+	bool cut_up = t.kind == TRACK_AUDIO && !r->options.keep_fragments && t.largest_object_bytes > r->max_payload_bytes;
+	if (rt && cut_up && t.largest_object_bytes <= MAX_OBJECT_BYTES && rt->object_room_bytes < t.largest_object_bytes) {
+		object = malloc(t.largest_object_bytes);
+		if (!object)
+			rt = NULL;
+	}
+	if (!rt) {
+		track_release(&t);
+		return fail(r, err_say(&r->why, ERR_NOMEM, r->name, "%s", err_text(ERR_NOMEM)));
+	}
+	if (object) {
+		free(rt->object);
+		rt->object = object;
+		rt->object_room_bytes = t.largest_object_bytes;
+	}
+	rt->object_have_bytes = 0;
+
+	bool rate_changed = rt->started && (rt->track.rate_num != t.rate_num || rt->track.rate_den != t.rate_den);
+	if (!rt->announced)
+		rt->base = join_base(r, &t);
+	t.id = p->track;
+	t.first_pos += rt->base;
+	t.next_pos += rt->base;
+	if (!rt->started || rate_changed) {
+		/* A track met for the first time in the middle of things begins where it stands. */
+		rt->expect_pos = p->flags & PACKET_REPEAT ? t.next_pos : t.first_pos;
+		rt->started = true;
+	}
+	if (p->flags & PACKET_REPEAT && !rt->announced) {
+		rt->expect_seq = t.next_seq;
+		rt->last_dropped = t.dropped;
+		rt->have_seq = true;
+	}
+	track_release(&rt->track);
+	rt->track = t;
+	rt->wire_gen = p->gen;
+	rt->announced = true;
+	return ERR_OK;
+}
+
+static bool reason_is_loss(unsigned reason)
+{
+	return reason != PACKET_GAP_DTX && reason != PACKET_GAP_NOT_STARTED && reason != PACKET_GAP_PAUSED;
+}
+
+static void count_gap(struct reader_track *rt, unsigned reason, uint64_t n_frames)
+{
+	if (reason_is_loss(reason)) {
+		rt->gaps++;
+		rt->lost_frames += n_frames;
+	} else {
+		rt->silent_frames += n_frames;
+	}
+}
+
+/* A GAP that the stream did not have, over [expect, pos). */
+static void make_gap(struct reader *r, struct reader_track *rt, int64_t pos, unsigned reason, struct packet *gap)
+{
+	struct packet_gap g = { .reason = (uint16_t)reason, .skipped_bytes = r->damaged_before_bytes, .utc_ns = UNITS_UNKNOWN_NS };
+
+	*gap = (struct packet){
+		.version = PACKET_VERSION, .type = PACKET_GAP, .hunits = 1, .track = rt->track.id, .gen = rt->wire_gen,
+		.pos = rt->expect_pos, .dur = (uint32_t)(pos - rt->expect_pos), .payload_bytes = PACKET_GAP_BYTES,
+		.object_bytes = PACKET_GAP_BYTES, .utc_ns = UNITS_UNKNOWN_NS, .sid = r->sid,
+		.head = r->gap_bytes, .payload = r->gap_bytes + PACKET_HEADER_BYTES,
+	};
+	memset(r->gap_bytes, 0, sizeof(r->gap_bytes));
+	packet_gap_pack(&g, r->gap_bytes + PACKET_HEADER_BYTES);
+	packet_pack(gap, r->gap_bytes);
+	count_gap(rt, reason, gap->dur);
+	if (reason_is_loss(reason))
+		r->unexplained_gaps++;
+}
+
+/*
+ * Is there an unannounced hole before pos?  Then *gap is made and expect_pos moved.
+ * Returns: ERR_OK no hole; ERR_AGAIN a hole, *gap is it; ERR_FORMAT a jump that cannot be true.
+ */
+static enum err look_for_hole(struct reader *r, struct reader_track *rt, int64_t pos, unsigned reason, struct packet *gap)
+{
+	int64_t hole = pos - rt->expect_pos;
+
+	if (hole <= 0)
+		return ERR_OK;
+	if (hole > UINT32_MAX)
+		return fail(r, err_say(&r->why, ERR_FORMAT, r->name, "track %u jumps %" PRId64 " frames ahead (0 to %u)",
+			rt->track.id, hole, UINT32_MAX));
+	make_gap(r, rt, pos, reason, gap);
+	rt->expect_pos = pos;
+	return r->options.raw ? ERR_OK : ERR_AGAIN;
+}
+
+/* seq and dropped: what they say was lost, and making them go on across concatenated streams. */
+static uint32_t follow_counters(struct reader_track *rt, struct packet *p)
+{
+	uint32_t dropped = 0;
+
+	if (!rt->have_seq) {
+		/* A new stream (or the first): its numbers go on from the last one's. */
+		rt->seq_base = rt->packets ? rt->expect_seq + rt->seq_base - p->seq : 0;
+		rt->dropped_base = rt->packets ? rt->last_dropped + rt->dropped_base - p->dropped : 0;
+		rt->last_dropped = p->dropped;
+		rt->have_seq = true;
+	} else {
+		uint32_t skipped = p->seq - rt->expect_seq;
+		if (skipped && skipped < 0x80000000u)
+			rt->lost_objects += skipped;
+		dropped = p->dropped - rt->last_dropped;
+		if (dropped < 0x80000000u)
+			rt->dropped_frames += dropped;
+		else
+			dropped = 0;
+		rt->last_dropped = p->dropped;
+	}
+	rt->expect_seq = p->seq + 1;
+	p->seq += rt->seq_base;
+	p->dropped += rt->dropped_base;
+	return dropped;
+}
+
+/* Frames before expect_pos came already: cut them off a PCM packet.  Returns: ERR_AGAIN when nothing is left of it. */
+static enum err cut_overlap(struct reader *r, struct reader_track *rt, struct packet *p)
+{
+	int64_t overlap = rt->expect_pos - p->pos;
+
+	if (overlap > (int64_t)track_rate_hz(&rt->track) * MAX_BACKWARDS_S)
+		return fail(r, err_say(&r->why, ERR_FORMAT, r->name, "track %u goes %" PRId64 " frames back without saying so (0 to %u)",
+			rt->track.id, overlap, track_rate_hz(&rt->track) * MAX_BACKWARDS_S));
+	if (overlap >= p->dur) {
+		rt->overlap_frames += p->dur;
+		return ERR_AGAIN;
+	}
+	rt->overlap_frames += (uint64_t)overlap;
+	if (p->payload_bytes) {
+		uint32_t cut_bytes = (uint32_t)overlap * rt->track.frame_bytes;
+		p->payload += cut_bytes;
+		p->payload_bytes -= cut_bytes;
+		p->object_bytes = p->payload_bytes;
+		p->flags &= (uint16_t)~PACKET_PCRC;
+	}
+	p->pos += overlap;
+	p->dur -= (uint32_t)overlap;
+	return ERR_OK;
+}
+
+/* A SILENT packet without payload, one packet of zeros at a time. */
+static bool next_silence(struct reader *r, struct packet *p)
+{
+	struct packet *left = &r->silence;
+
+	if (!left->dur)
+		return false;
+	uint32_t room = PACKET_MAX_PAYLOAD_BYTES / r->silence_frame_bytes;
+	uint32_t n_frames = left->dur < room ? left->dur : room;
+	*p = *left;
+	p->dur = n_frames;
+	p->payload = r->zeros;
+	p->payload_bytes = p->object_bytes = n_frames * r->silence_frame_bytes;
+	left->pos += n_frames;
+	left->dur -= n_frames;
+	return true;
+}
+
+/* A fragment of an audio object.  Returns: ERR_OK when *p is the whole object now, ERR_AGAIN, ERR_FORMAT. */
+static enum err put_together(struct reader_track *rt, struct packet *p)
+{
+	if (p->object_offset_bytes == 0) {
+		if (p->object_bytes > rt->object_room_bytes)
+			return ERR_FORMAT;
+		rt->object_head = *p;
+		rt->object_have_bytes = 0;
+	} else if (!rt->object_have_bytes || p->object_offset_bytes != rt->object_have_bytes ||
+		p->object_bytes != rt->object_head.object_bytes || p->pos != rt->object_head.pos) {
+		rt->object_have_bytes = 0;
+		return ERR_FORMAT;
+	}
+	memcpy(rt->object + p->object_offset_bytes, p->payload, p->payload_bytes);
+	rt->object_have_bytes += p->payload_bytes;
+	if (rt->object_have_bytes < p->object_bytes)
+		return ERR_AGAIN;
+
+	*p = rt->object_head;
+	p->flags &= (uint16_t)~PACKET_PCRC;
+	p->payload = rt->object;
+	p->payload_bytes = p->object_bytes;
+	p->head = NULL;
+	rt->object_have_bytes = 0;
+	return ERR_OK;
+}
+
+/* Sizes of a DATA packet against what its track announced. */
+static bool data_is_sound(const struct reader_track *rt, const struct packet *p)
+{
+	if ((uint64_t)p->object_offset_bytes + p->payload_bytes > p->object_bytes)
+		return false;
+	if (!position_is_sane(p->pos))
+		return false;
+	if (!track_is_pcm(&rt->track))
+		return true;
+	if (p->flags & PACKET_SILENT && p->object_bytes == 0)
+		return true;
+	uint64_t needed = (uint64_t)p->dur * rt->track.frame_bytes;
+	return p->flags & PACKET_TRIM ? needed <= p->object_bytes : needed == p->object_bytes;
+}
+
+static void drop_damaged(struct reader *r, const struct packet *p)
+{
+	r->damaged_bytes += packet_wire_bytes(p);
+	r->damaged_before_bytes += packet_wire_bytes(p);
+}
+
+/* Positions of audio: holes before it, overlap with what came.  Returns: as accept_data(). */
+static enum err follow_position(struct reader *r, struct reader_track *rt, struct packet *p, uint32_t dropped, struct packet *gap)
+{
+	unsigned reason = r->damaged_before_bytes ? PACKET_GAP_DAMAGED : dropped ? PACKET_GAP_DROPPED : PACKET_GAP_UNKNOWN;
+	bool pcm = track_is_pcm(&rt->track);
+	enum err e;
+
+	if (p->flags & PACKET_DISCONT && (pcm || p->pos > rt->expect_pos))
+		rt->expect_pos = p->pos;
+	if (r->join_pending && rt->packets && !r->damaged_before_bytes && p->pos == rt->track.first_pos)
+		reason = PACKET_GAP_PAUSED; /* this track was the shorter one in the stream before */
+	if (pcm && p->pos < rt->expect_pos && (e = cut_overlap(r, rt, p)))
+		return e;
+	e = look_for_hole(r, rt, p->pos, reason, gap);
+	int64_t end = p->pos + p->dur;
+	if ((e == ERR_OK || e == ERR_AGAIN) && end > rt->expect_pos) {
+		rt->frames += (uint64_t)(end - rt->expect_pos);
+		rt->expect_pos = end;
+	}
+	return e == ERR_AGAIN ? ERR_END : e;
+}
+
+/*
+ * Returns: ERR_OK hand *p out; ERR_END hand *gap out first, then *p; ERR_AGAIN nothing of it is to be handed out (yet);
+ * else failed.
+ */
+static enum err accept_data(struct reader *r, struct packet *p, struct packet *gap)
+{
+	struct reader_track *rt = reader_track(r, p->track);
+	enum err e;
+
+	if (!rt || !rt->announced || rt->wire_gen != p->gen) {
+		r->n_orphans++;
+		return r->options.raw ? ERR_OK : ERR_AGAIN;
+	}
+	p->pos += rt->base;
+	if (!data_is_sound(rt, p)) {
+		drop_damaged(r, p);
+		return r->options.raw ? ERR_OK : ERR_AGAIN;
+	}
+	if (track_is_pcm(&rt->track) && p->flags & PACKET_TRIM && p->payload_bytes == p->object_bytes && !r->options.keep_fragments) {
+		p->payload_bytes = p->object_bytes = p->dur * rt->track.frame_bytes;
+		p->flags &= (uint16_t)~(PACKET_TRIM | PACKET_PCRC);
+	}
+	bool whole = p->object_offset_bytes == 0 && p->payload_bytes == p->object_bytes;
+	if (!whole && !r->options.keep_fragments && !r->options.raw && rt->track.kind == TRACK_AUDIO) {
+		e = put_together(rt, p);
+		if (e == ERR_FORMAT)
+			drop_damaged(r, p);
+		if (e)
+			return ERR_AGAIN;
+	}
+	if (p->object_offset_bytes > 0) { /* a later fragment, handed out as it is */
+		p->seq += rt->seq_base;
+		p->dropped += rt->dropped_base;
+		return ERR_OK;
+	}
+
+	uint32_t dropped = follow_counters(rt, p);
+	e = rt->track.kind == TRACK_AUDIO ? follow_position(r, rt, p, dropped, gap) : ERR_OK;
+	if (rt->track.kind != TRACK_AUDIO) {
+		rt->frames += p->dur;
+		if (p->pos + p->dur > rt->expect_pos)
+			rt->expect_pos = p->pos + p->dur;
+	}
+	if (e == ERR_OK || e == ERR_END) {
+		rt->packets++;
+		r->damaged_before_bytes = 0;
+		if (r->options.expand_silence && track_is_pcm(&rt->track) && p->flags & PACKET_SILENT && !p->payload_bytes) {
+			p->flags &= (uint16_t)~PACKET_SILENT;
+			p->head = NULL;
+			r->silence = *p;
+			r->silence_frame_bytes = rt->track.frame_bytes;
+			if (e == ERR_OK && !next_silence(r, p))
+				return ERR_AGAIN;
+			if (e == ERR_END)
+				r->have_held = false;
+		}
+	}
+	return e;
+}
+
+static enum err accept_gap(struct reader *r, struct packet *p, struct packet *made)
+{
+	struct reader_track *rt = reader_track(r, p->track);
+	struct packet_gap g;
+
+	if (!rt || !rt->announced || rt->wire_gen != p->gen) {
+		r->n_orphans++;
+		return r->options.raw ? ERR_OK : ERR_AGAIN;
+	}
+	p->pos += rt->base;
+	if (packet_gap_unpack(&g, p->payload, p->payload_bytes) || !position_is_sane(p->pos)) {
+		drop_damaged(r, p);
+		return r->options.raw ? ERR_OK : ERR_AGAIN;
+	}
+	int64_t end = p->pos + p->dur;
+	if (end <= rt->expect_pos)
+		return r->options.raw ? ERR_OK : ERR_AGAIN;
+	if (p->pos < rt->expect_pos) {
+		p->dur = (uint32_t)(end - rt->expect_pos);
+		p->pos = rt->expect_pos;
+	}
+	enum err e = look_for_hole(r, rt, p->pos, r->damaged_before_bytes ? PACKET_GAP_DAMAGED : PACKET_GAP_UNKNOWN, made);
+	if (e && e != ERR_AGAIN)
+		return e;
+	count_gap(rt, g.reason, p->dur);
+	rt->expect_pos = end;
+	return e == ERR_AGAIN ? ERR_END : ERR_OK;
+}
+
+static enum err accept_end(struct reader *r, struct packet *p, struct packet *gap)
+{
+	struct packet_end end;
+
+	if (packet_end_unpack(&end, p->payload, p->payload_bytes)) {
+		drop_damaged(r, p);
+		return r->options.raw ? ERR_OK : ERR_AGAIN;
+	}
+	if (p->track == 0) {
+		r->ended = true;
+		r->end_reason = end.reason;
+		return r->options.raw ? ERR_OK : ERR_AGAIN;
+	}
+	struct reader_track *rt = reader_track(r, p->track);
+	if (!rt || !rt->announced)
+		return r->options.raw ? ERR_OK : ERR_AGAIN;
+	p->pos += rt->base;
+	if (rt->track.kind != TRACK_AUDIO || !position_is_sane(end.end_pos))
+		return ERR_OK;
+	/* Frames that should have come before it. */
+	enum err e = look_for_hole(r, rt, end.end_pos + rt->base, r->damaged_before_bytes ? PACKET_GAP_DAMAGED : PACKET_GAP_UNKNOWN, gap);
+	return e == ERR_AGAIN ? ERR_END : e;
+}
+
+/* One sound packet into the stream.  Returns: as accept_data(). */
+static enum err accept(struct reader *r, struct packet *p, struct packet *gap)
+{
+	enum err e;
+
+	if (!r->have_sid && p->type != PACKET_STREAM) {
+		r->sid = p->sid;
+		r->have_sid = true;
+		r->headless = true;
+		r->n_streams++;
+	}
+	switch (p->type) {
+	case PACKET_STREAM:
+		e = accept_stream(r, p);
+		if (e == ERR_FORMAT)
+			drop_damaged(r, p);
+		return e && e != ERR_FORMAT ? e : r->options.raw ? ERR_OK : ERR_AGAIN;
+	case PACKET_TRACK:
+		e = accept_track(r, p);
+		if (e == ERR_FORMAT)
+			drop_damaged(r, p);
+		return e == ERR_FORMAT ? (r->options.raw ? ERR_OK : ERR_AGAIN) : e;
+	case PACKET_DATA:
+		return accept_data(r, p, gap);
+	case PACKET_GAP:
+		return accept_gap(r, p, gap);
+	case PACKET_END:
+		return accept_end(r, p, gap);
+	case PACKET_SKIP:
+		return r->options.raw ? ERR_OK : ERR_AGAIN;
+	}
+	if (p->type & PACKET_CRITICAL)
+		return fail(r, err_say(&r->why, ERR_VERSION, r->name, "packet of type 0x%02x must be understood and is not known here",
+			p->type));
+	return ERR_OK;
+}
+
+enum err reader_next(struct reader *r, struct packet *p)
+{
+	struct packet gap;
+
+	if (r->failed)
+		return r->failed;
+	if (r->have_held) {
+		*p = r->held;
+		r->have_held = false;
+		return ERR_OK;
+	}
+	if (next_silence(r, p))
+		return ERR_OK;
+	for (;;) {
+		enum err e = next_sound(r, p);
+		if (e)
+			return e;
+		e = accept(r, p, &gap);
+		if (e == ERR_OK)
+			return ERR_OK;
+		if (e == ERR_END) {
+			if (!r->silence.dur) {
+				r->held = *p;
+				r->have_held = true;
+			}
+			*p = gap;
+			return ERR_OK;
+		}
+		if (e != ERR_AGAIN)
+			return e;
+	}
+}
+
+bool reader_is_cut(const struct reader *r)
+{
+	return r->truncated || r->headless || r->damaged_bytes || r->unexplained_gaps || r->end_reason == PACKET_END_TRUNCATED ||
+		r->end_reason == PACKET_END_ERROR;
+}
+
+void reader_describe_loss(const struct reader *r, char *out, size_t out_bytes)
+{
+	uint64_t lost_frames = 0, gaps = 0;
+	const struct reader_track *last = NULL;
+	size_t n = 0;
+
+	for (unsigned i = 0; i < r->n_tracks; i++) {
+		lost_frames += r->tracks[i]->lost_frames;
+		gaps += r->tracks[i]->gaps;
+		if (!last && r->tracks[i]->started)
+			last = r->tracks[i];
+	}
+	out[0] = 0;
+#define SAY(...) (n += n < out_bytes ? (size_t)snprintf(out + n, out_bytes - n, __VA_ARGS__) : 0)
+	if (r->truncated) {
+		SAY("ended without end mark after byte %" PRIu64, r->good_offset_bytes);
+		if (last)
+			SAY(" (track %u at frame %" PRId64 ")", last->track.id, last->expect_pos);
+	} else if (r->headless) {
+		SAY("begins in the middle of a stream");
+	} else if (r->end_reason == PACKET_END_TRUNCATED) {
+		SAY("was cut short before it came here");
+	} else if (r->end_reason == PACKET_END_ERROR) {
+		SAY("was ended by an error before it came here");
+	}
+	if (r->damaged_bytes)
+		SAY("%s%" PRIu64 " bytes damaged in %" PRIu64 " places", n ? ", " : "", r->damaged_bytes, r->n_resyncs ? r->n_resyncs : 1);
+	if (gaps)
+		SAY("%s%" PRIu64 " frames lost in %" PRIu64 " gaps", n ? ", " : "", lost_frames, gaps);
+#undef SAY
+}

@@ -1,0 +1,65 @@
+#!/bin/bash
+# The pages are good mdoc, every tool has one, and each has the sections that a reader looks for.
+. "$(dirname "$0")/../lib.sh"
+
+lint()
+{
+	local f s
+	# As installed, so that references between the pages are followed.
+	for f in "$TOP"/man/*.[157]; do
+		s=${f##*.}
+		mkdir -p "stage/man$s"
+		cp "$f" "stage/man$s/"
+	done
+	MANPATH=$PWD/stage mandoc -Tlint -Wall stage/man?/* >lint.out 2>&1 || :
+	sed -i '/outdated mandoc.db/d' lint.out
+	empty lint.out
+}
+
+sections()
+{
+	local f s bad=0
+	for f in "$TOP"/man/*.1; do
+		for s in NAME SYNOPSIS DESCRIPTION 'EXIT STATUS' EXAMPLES 'SEE ALSO' BUGS; do
+			grep -q "^\.Sh $s\$" "$f" || { echo "$f has no $s"; bad=1; }
+		done
+	done
+	return $bad
+}
+
+every_tool()
+{
+	local t bad=0
+	for t in "$TOP"/cmd/*.c; do
+		t=$(basename "$t" .c)
+		[ "$t" = weir ] || t=weir-$t
+		[ -e "$TOP/man/$t.1" ] || { echo "man/$t.1 is missing"; bad=1; }
+	done
+	return $bad
+}
+
+# One line says the same in the page, in the list of `weir` and in `TOOL --help`.
+summaries()
+{
+	local t summary bad=0
+	weir >list
+	for t in "$TOP"/cmd/*.c; do
+		t=$(basename "$t" .c)
+		[ "$t" != weir ] || continue
+		summary=$(sed -n "s/^  $t  *//p" list)
+		[ -n "$summary" ] || { echo "'weir' does not list $t"; bad=1; continue; }
+		grep -qFx ".Nd $summary" "$TOP/man/weir-$t.1" || { echo "man/weir-$t.1: .Nd is not: $summary"; bad=1; }
+		"$t" --help | grep -qF -- "$summary" || { echo "$t --help does not say: $summary"; bad=1; }
+	done
+	return $bad
+}
+
+if have mandoc; then
+	test_case "mandoc has nothing to say" lint
+else
+	skip_case "mandoc has nothing to say" "mandoc is not installed"
+fi
+test_case "pages have their sections" sections
+test_case "every tool has a page" every_tool
+test_case "page, list and --help have the same summary" summaries
+done_testing

@@ -1,0 +1,26 @@
+# The tests: `make check` builds and runs them all, `make fuzz` searches for new findings.  CONTRIBUTING.md says where a test goes.
+
+TEST_UNIT := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/test_*.c))
+
+$(B)/tests/%.o: EXTRA_CFLAGS = -Itests
+
+$(B)/tests/unit/%: $(B)/tests/unit/%.o $(LIB)
+	@mkdir -p $(@D)
+	@echo "  LD   $@"
+	@$(CC) $(ALL_LDFLAGS) -o $@ $< $(LIB) $(LDLIBS)
+
+-include tests/kernels/kernels.mk
+-include tests/faults/faults.mk
+-include tests/fuzz/fuzz.mk
+
+# Everything tests/run runs or needs, but for the tools themselves.
+TEST_PROGRAMS := $(TEST_UNIT) $(KERNELS) $(FAULTS) $(FUZZ_REPLAY)
+
+.PHONY: tests
+tests: all $(TEST_PROGRAMS)
+
+# make check [TESTS="unit/ pipeline/0100"] [JOBS=2]
+check: tests
+	@B=$(B) SAN=$(SAN) MAKE="$(MAKE)" CC="$(CC)" tests/run $(if $(JOBS),-j $(JOBS)) $(TESTS)
+
+-include $(TEST_UNIT:=.d)
