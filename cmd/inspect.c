@@ -41,15 +41,17 @@ static enum err check_count(struct input *in, const struct packet *p)
 	struct counting *c = *user;
 	if (!c && !(c = *user = calloc(1, sizeof(*c))))
 		return ERR_NOMEM;
-	int64_t first_wrong;
-	size_t wrong = genread_check_count(t->sample, t->channels, p->pos, p->payload, p->dur, &first_wrong);
+	/* Of concatenated streams each counts from its own beginning. */
+	const struct reader_track *rt = in->is_stream ? reader_track(&in->reader, p->track) : NULL;
+	int64_t base = rt ? rt->base : 0, first_wrong = 0;
+	size_t wrong = genread_check_count(t->sample, t->channels, p->pos - base, p->payload, p->dur, &first_wrong);
 	if (!c->decided) {
 		c->decided = true;
 		c->counts = wrong == 0 && (uint64_t)p->dur * t->channels >= 16;
 	}
 	if (c->counts && wrong) {
 		if (!c->wrong_frames)
-			c->first_wrong = first_wrong;
+			c->first_wrong = first_wrong + base;
 		c->wrong_frames += wrong;
 	}
 	return ERR_OK;
@@ -185,7 +187,7 @@ static enum err inspect_input(struct inspect *self, const char *name)
 	}
 	if (e != ERR_END) {
 		if (ferror(stdout))
-			err_sys(&self->why, "<stdout>");
+			e = err_sys(&self->why, "<stdout>");
 		else
 			self->why = in.why.reason[0] ? in.why : in.reader.why;
 		goto out;

@@ -69,11 +69,26 @@ __attribute__((unused)) static bool check_near(const char *file, int line, const
 	return false;
 }
 
+__attribute__((unused)) static void check_show(const char *text)
+{
+	if (check_state.failures > CHECK_MAX_SHOWN)
+		return;
+	printf("#   ");
+	for (const char *c = text ? text : "(null)"; *c; c++)
+		printf(*c == '\n' && c[1] ? "\n#   " : *c == '\n' ? "" : "%c", *c);
+	printf("\n");
+}
+
 __attribute__((unused)) static bool check_string(const char *file, int line, const char *ta, const char *a, const char *b)
 {
 	if (a && b ? strcmp(a, b) == 0 : a == b)
 		return true;
-	check_fail(file, line, "%s is \"%s\", not \"%s\"", ta, a ? a : "(null)", b ? b : "(null)");
+	/* Lines of a text are shown one below the other, so that none of them looks like TAP. */
+	check_fail(file, line, "%s is", ta);
+	check_show(a);
+	check_fail(file, line, "and should be");
+	check_state.failures--;
+	check_show(b);
 	return false;
 }
 

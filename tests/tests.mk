@@ -9,7 +9,15 @@ $(B)/tests/unit/%: $(B)/tests/unit/%.o $(LIB)
 	@echo "  LD   $@"
 	@$(CC) $(ALL_LDFLAGS) -o $@ $< $(LIB) $(LDLIBS)
 
+# The meter's reference, where it is installed; the test skips with a reason where not.
+EBUR128 := $(shell $(PKG_CONFIG) --exists libebur128 2>/dev/null && echo yes)
+ifeq ($(EBUR128),yes)
+$(B)/tests/unit/test_meter_ebur128.o: EXTRA_CFLAGS = -Itests -DHAVE_EBUR128 $(shell $(PKG_CONFIG) --cflags libebur128)
+$(B)/tests/unit/test_meter_ebur128: LDLIBS += $(shell $(PKG_CONFIG) --libs libebur128)
+endif
+
 -include tests/kernels/kernels.mk
+-include tests/bench/bench.mk
 -include tests/faults/faults.mk
 -include tests/fuzz/fuzz.mk
 

@@ -86,6 +86,68 @@ enum err convert_init(struct convert *c, enum sample from, enum sample to, bool 
 	return ERR_OK;
 }
 
+void convert_swap(void *dst, const void *src, size_t n_samples, size_t sample_bytes)
+{
+	uint8_t *d = dst;
+	const uint8_t *s = src;
+	switch (sample_bytes) {
+	case 2:
+		for (size_t i = 0; i < n_samples; i++)
+			put_le16(d + 2 * i, get_be16(s + 2 * i));
+		break;
+	case 3:
+		for (size_t i = 0; i < n_samples; i++)
+			put_le24(d + 3 * i, (uint32_t)s[3 * i] << 16 | (uint32_t)s[3 * i + 1] << 8 | s[3 * i + 2]);
+		break;
+	case 4:
+		for (size_t i = 0; i < n_samples; i++)
+			put_le32(d + 4 * i, get_be32(s + 4 * i));
+		break;
+	case 8:
+		for (size_t i = 0; i < n_samples; i++)
+			put_le64(d + 8 * i, get_be64(s + 8 * i));
+		break;
+	default:
+		if (dst != src)
+			memcpy(dst, src, n_samples * sample_bytes);
+	}
+}
+
+void convert_from_u8(int16_t *dst, const uint8_t *src, size_t n_samples)
+{
+	for (size_t i = 0; i < n_samples; i++)
+		dst[i] = (int16_t)((src[i] - 128) * 256);
+}
+
+void convert_from_s8(int16_t *dst, const uint8_t *src, size_t n_samples)
+{
+	for (size_t i = 0; i < n_samples; i++)
+		dst[i] = (int16_t)((int8_t)src[i] * 256);
+}
+
+/* G.711 section 3.1: even bits are inverted; sign (1 is positive), 3 bits of segment, 4 of step; 13 bits, here in 16. */
+void convert_from_alaw(int16_t *dst, const uint8_t *src, size_t n_samples)
+{
+	for (size_t i = 0; i < n_samples; i++) {
+		int x = src[i] ^ 0x55;
+		int segment = x >> 4 & 7;
+		int size = (x & 15) * 16 + 8;
+		if (segment)
+			size = (size + 256) << (segment - 1);
+		dst[i] = (int16_t)(x & 128 ? size : -size);
+	}
+}
+
+/* G.711 section 3.2: all bits are inverted; sign (1 is negative), segment, step; 14 bits, here in 16. */
+void convert_from_ulaw(int16_t *dst, const uint8_t *src, size_t n_samples)
+{
+	for (size_t i = 0; i < n_samples; i++) {
+		int x = src[i] ^ 0xff;
+		int size = (((x & 15) * 8 + 132) << (x >> 4 & 7)) - 132;
+		dst[i] = (int16_t)(x & 128 ? -size : size);
+	}
+}
+
 #if !defined(__x86_64__)
 convert_fn *convert_avx2_pick(enum sample from, enum sample to, bool dithers)
 {

@@ -1,6 +1,8 @@
 /*
  * To stereo from one or two channels, the mixes that there are most of, four frames make a vector: each input is
- * spread over both outputs and meets its two coefficients.  Otherwise a block of frames is split into planes on the stack, each output plane is summed eight frames at a time, and the
+ * spread over both outputs and meets its two coefficients.
+ *
+ * Otherwise a block of frames is split into planes on the stack, each output plane is summed from them, and the
  * result is joined again.  More channels than the stack has room for go through the C version.
  */
 #include "dsp/matrix.h"
@@ -38,20 +40,28 @@ INLINE bool is_connected(const struct slope *s, size_t index)
 	return s->from[index] != 0.0f || (s->to && s->to[index] != 0.0f);
 }
 
-/* One output plane.  Inputs outside, frames inside: the coefficient is looked at once a block. */
+#define STRIDE_FRAMES 32u /* four vectors: as many sums as hide the delay of an addition */
+
+/* One output plane; the planes are filled up to a multiple of STRIDE_FRAMES. */
 INLINE void sum_plane(float *out, const float (*in)[BLOCK_FRAMES], unsigned in_channels, size_t n_frames,
 	const struct slope *slope, size_t index)
 {
 	const __m256 count = _mm256_setr_ps(0, 1, 2, 3, 4, 5, 6, 7);
-	memset(out, 0, BLOCK_FRAMES * sizeof(*out));
-	for (unsigned i = 0; i < in_channels; i++) {
-		if (!is_connected(slope, index + i))
-			continue;
-		for (size_t f = 0; f < n_frames; f += 8) {
-			__m256 number = _mm256_add_ps(_mm256_set1_ps((float)(slope->first + f)), count);
-			__m256 product = _mm256_mul_ps(slope_at(slope, index + i, number), _mm256_loadu_ps(in[i] + f));
-			_mm256_storeu_ps(out + f, _mm256_add_ps(_mm256_loadu_ps(out + f), product));
+	for (size_t f = 0; f < n_frames; f += STRIDE_FRAMES) {
+		__m256 sum[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps()};
+		for (unsigned i = 0; i < in_channels; i++) {
+			if (!is_connected(slope, index + i))
+				continue;
+			UNROLL
+			for (unsigned v = 0; v < 4; v++) {
+				__m256 number = _mm256_add_ps(_mm256_set1_ps((float)(slope->first + f + 8 * v)), count);
+				__m256 coef = slope_at(slope, index + i, number);
+				sum[v] = _mm256_add_ps(sum[v], _mm256_mul_ps(coef, _mm256_loadu_ps(in[i] + f + 8 * v)));
+			}
 		}
+		UNROLL
+		for (unsigned v = 0; v < 4; v++)
+			_mm256_storeu_ps(out + f + 8 * v, sum[v]);
 	}
 }
 
@@ -69,8 +79,8 @@ INLINE void run(bool adds, float *dst, unsigned out_channels, const float *src, 
 	for (size_t f = 0; f < n_frames; f += BLOCK_FRAMES) {
 		size_t n = n_frames - f < BLOCK_FRAMES ? n_frames - f : BLOCK_FRAMES;
 		interleave_avx2_split(in_planes, src + f * in_channels, in_channels, n);
-		for (unsigned i = 0; n % 8 && i < in_channels; i++)
-			memset(in[i] + n, 0, (8 - n % 8) * sizeof(in[i][0]));
+		for (unsigned i = 0; n % STRIDE_FRAMES && i < in_channels; i++)
+			memset(in[i] + n, 0, (STRIDE_FRAMES - n % STRIDE_FRAMES) * sizeof(in[i][0]));
 		slope.first = first + f;
 		for (unsigned o = 0; o < out_channels; o++)
 			sum_plane(out[o], (const float(*)[BLOCK_FRAMES])in, in_channels, n, &slope, (size_t)o * in_channels);

@@ -166,6 +166,7 @@ static enum err open_data(struct source *s, struct aiff *a, struct source_bytes 
 		return e;
 	struct pcmread_extent x = find_extent(s, a, in);
 	x.trailer_bytes = x.to_end ? 0 : AIFF_TRAILER_BYTES;
+	x.pad_bytes = 2;
 
 	uint16_t perm[64];
 	struct track t = { .channels = a->format.channels };

@@ -64,7 +64,7 @@ static const struct {
 	{ 125, 7, { FL, FR, FC, LFE, BL, BR, BC } },
 	{ 126, 8, { FL, FR, FC, LFE, BL, BR, FLC, FRC } },
 	{ 127, 8, { FC, FLC, FRC, FL, FR, BL, BR, LFE } },
-	{ 128, 8, { FL, FR, FC, LFE, SL, SR, BL, BR } },
+	{ 128, 8, { FL, FR, FC, LFE, BL, BR, SL, SR } }, /* L R C LFE Ls Rs Rls Rrs: but what writes it means its 7.1, in WAVE order */
 	{ 131, 3, { FL, FR, BC } },
 	{ 132, 4, { FL, FR, BL, BR } },
 	{ 133, 3, { FL, FR, LFE } },

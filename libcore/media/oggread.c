@@ -407,6 +407,8 @@ static enum err link_begin(struct oggread *r, const ogg_page *page)
 	if (e != ERR_OK)
 		return err_say(&r->why, e, "", "%s", err_text(e));
 	r->track.next_utc_ns = UNITS_UNKNOWN_NS;
+	/* Frames of up to 1275 bytes, 6 in the longest packet of the usual ones. */
+	r->track.largest_object_bytes = head.streams * 7650u;
 	r->track.first_pos = r->end_pos;
 	r->preskip_frames = head.preskip_frames;
 	r->serial = ogg_page_serialno(page);

@@ -26,7 +26,7 @@ static enum err pages_out(struct oggwrite *w)
 {
 	ogg_page page;
 
-	while (ogg_stream_flush(&w->stream, &page)) {
+	while (ogg_stream_flush_fill(&w->stream, &page, PAGE_SEGMENTS * 255)) {
 		enum err e = w->page(w->user, page.header, (size_t)page.header_len, page.body, (size_t)page.body_len);
 		if (e != ERR_OK)
 			return fail(w, e);
@@ -116,6 +116,13 @@ static enum err held_reserve(struct oggwrite *w, size_t n_bytes)
 	return ERR_OK;
 }
 
+/* The file ends with the held packet, there. */
+static void held_end(struct oggwrite *w, int64_t pos)
+{
+	w->held_end_pos = pos;
+	w->n_frames = pos > w->first_pos ? (uint64_t)(pos - w->first_pos) : 0;
+}
+
 /* Add a packet at next_pos that decodes to n_frames, of which `kept` count. */
 static enum err packet_add(struct oggwrite *w, const uint8_t *bytes, size_t n_bytes, uint32_t n_frames, uint32_t kept)
 {
@@ -128,11 +135,10 @@ static enum err packet_add(struct oggwrite *w, const uint8_t *bytes, size_t n_by
 	memcpy(w->held, bytes, n_bytes);
 	w->held_bytes = n_bytes;
 	w->held_frames = n_frames;
-	w->held_end_pos = w->next_pos + kept;
 	w->have_held = true;
+	held_end(w, w->next_pos + kept);
 	w->next_pos += n_frames;
 	w->n_packets++;
-	w->n_frames = w->held_end_pos > w->first_pos ? (uint64_t)(w->held_end_pos - w->first_pos) : 0;
 	return page_close_full(w);
 }
 
@@ -140,7 +146,7 @@ static enum err packet_add(struct oggwrite *w, const uint8_t *bytes, size_t n_by
 static void held_untrim(struct oggwrite *w)
 {
 	if (w->have_held)
-		w->held_end_pos = w->next_pos;
+		held_end(w, w->next_pos);
 }
 
 /* ---- holes ---- */
@@ -213,11 +219,20 @@ static enum err fill_frames(struct oggwrite *w, int64_t n_frames)
 	return ERR_OK;
 }
 
-/* The first packet, or the beginning of a hole before it, tells the pre-skip. */
+/*
+ * The first packet tells the pre-skip.  One that comes too late for any (a stream that was joined, or whose beginning is
+ * missing) gets concealment in front, in whole steps up to it, so that its place is right to the frame.
+ */
 static enum err begin_at(struct oggwrite *w, int64_t pos)
 {
-	w->next_pos = pos < w->first_pos ? pos : w->first_pos;
-	w->preskip_frames = (uint32_t)(w->first_pos - w->next_pos);
+	int64_t preskip = w->first_pos - pos;
+
+	if (preskip < STEP_FRAMES) {
+		int64_t steps = (USUAL_PRESKIP_FRAMES - preskip + STEP_FRAMES - 1) / STEP_FRAMES;
+		preskip += steps * STEP_FRAMES;
+	}
+	w->preskip_frames = (uint32_t)preskip;
+	w->next_pos = w->first_pos - preskip;
 	return headers_out(w);
 }
 
@@ -330,7 +345,7 @@ enum err oggwrite_fill(struct oggwrite *w, int64_t pos, struct err_why *why)
 	enum err e = w->failed;
 
 	if (e == ERR_OK && !w->begun && pos > w->first_pos)
-		e = begin_at(w, w->first_pos);
+		e = begin_at(w, pos);
 	if (e == ERR_OK && w->begun)
 		e = fill_to(w, pos);
 	return e == ERR_OK ? e : err_say(why, fail(w, e), "ogg", "%s", err_text(e));
@@ -341,7 +356,7 @@ enum err oggwrite_end_at(struct oggwrite *w, int64_t pos, struct err_why *why)
 	/* Up to the next whole step, and the rest of it trimmed away. */
 	int64_t hole = pos - (w->have_held ? w->held_end_pos : w->next_pos);
 	if (hole > 0 && pos > w->next_pos) {
-		enum err e = oggwrite_fill(w, pos + STEP_FRAMES / 2, why);
+		enum err e = oggwrite_fill(w, pos + STEP_FRAMES / 2 - 1, why);
 		if (e != ERR_OK)
 			return e;
 	} else if (hole > 0) {
@@ -349,8 +364,7 @@ enum err oggwrite_end_at(struct oggwrite *w, int64_t pos, struct err_why *why)
 	}
 	if (w->have_held && w->held_end_pos > pos) {
 		int64_t start_pos = w->next_pos - w->held_frames;
-		w->held_end_pos = pos > start_pos ? pos : start_pos;
-		w->n_frames = w->held_end_pos > w->first_pos ? (uint64_t)(w->held_end_pos - w->first_pos) : 0;
+		held_end(w, pos > start_pos ? pos : start_pos);
 	}
 	return w->failed;
 }

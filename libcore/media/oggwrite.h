@@ -6,6 +6,8 @@
  * sum of packets: a hole is filled with packets that make the decoder conceal (RFC 7845 4.1), in steps of 2.5 ms, which is
  * the smallest there is.  What a step cannot reach (60 frames at most, 1.25 ms) is not lost: positions are compared with
  * the sum at every packet, so it is made good at the next hole and never adds up.  Without holes it is always 0.
+ *
+ * A pre-skip of less than 2.5 ms is no encoder's: a first packet that lies so late has concealment put in front.
  */
 #ifndef MEDIA_OGGWRITE_H
 #define MEDIA_OGGWRITE_H

@@ -89,7 +89,14 @@ void opusdec_reset(struct opusdec *d)
 
 /* ---- the interface ---- */
 
-/* n_frames of the buffer, the first of them at pos: hand out those that the timeline wants. */
+void opusdec_skip(struct opusdec *d, int64_t pos)
+{
+	opusdec_reset(d);
+	if (pos > d->pos)
+		d->pos = pos;
+}
+
+/* n_frames at `frames`, the first of them at pos: hand out those that the timeline wants. */
 static void hand_out(struct opusdec *d, int64_t pos, size_t n_frames, const uint8_t *frames, struct opusdec_block *b)
 {
 	uint64_t skip = pos < d->pos ? (uint64_t)(d->pos - pos) : 0;
@@ -165,7 +172,7 @@ enum err opusdec_conceal(struct opusdec *d, int64_t pos, uint64_t n_frames, cons
 		step = frame < MAX_STEP_FRAMES ? frame : MAX_STEP_FRAMES;
 		unit = is_celt(d->last_toc) ? CELT_STEP_FRAMES : SILK_STEP_FRAMES;
 	}
-	if (next && !(next->flags & PACKET_DISCONT) && next->pos == pos + (int64_t)n_frames && d->has_last &&
+	if (d->plain && next && !(next->flags & PACKET_DISCONT) && next->pos == pos + (int64_t)n_frames && d->has_last &&
 		has_fec(next->payload, next->payload_bytes))
 		fec_frames = (uint32_t)opus_packet_get_samples_per_frame(next->payload, OUT_HZ);
 

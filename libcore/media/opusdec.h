@@ -52,7 +52,9 @@ bool opusdec_may_recover(const struct opusdec *d);
 /* Where the next frame to be handed out stands. */
 int64_t opusdec_pos(const struct opusdec *d);
 
-/* Start afresh (a hole too long to conceal).  The timeline stays. */
+/* A hole that ends at pos is not concealed: the timeline goes on there, and the decoder starts afresh. */
+void opusdec_skip(struct opusdec *d, int64_t pos);
+/* The decoder starts afresh; the timeline stays. */
 void opusdec_reset(struct opusdec *d);
 void opusdec_free(struct opusdec *d);
 

@@ -7,15 +7,20 @@
  * begins, again L frames early.  A decoder that is reset with it (the packet is flagged DISCONT) and discards what lies
  * before the end of the hole is aligned to the sample.  Containers without trims in the middle (Ogg) need the time between
  * two segments to be whole 2.5 ms: silence in front of the new segment, up to 2.5 ms of it, makes it so.
+ *
+ * Behind the end the encoder is fed what linear prediction makes of the last 20 ms: a step there would be heard in front of
+ * it, as noise spread over the last packet.
  */
 #include "media/opusenc.h"
 
 #include "base/units.h"
 #include "dsp/convert.h"
+#include "dsp/predict.h"
 #include "media/opushead.h"
 #include "media/opusmap.h"
 #include "media/resampler.h"
 
+#include <math.h>
 #include <opus/opus.h>
 #include <opus/opus_multistream.h>
 #include <stdlib.h>
@@ -24,6 +29,7 @@
 #define OUT_HZ 48000u
 #define SHORTEST_FRAMES 120u      /* 2.5 ms: every packet is a multiple of it */
 #define MAX_FRAME_BYTES 1275u     /* of one Opus frame, RFC 6716 3.2.1; 40 and 60 ms are packets of several frames */
+#define MAX_TAIL_FRAMES (2880u + 312u) /* 60 ms and the look-ahead */
 #define WORK_FRAMES 2048u         /* converted or resampled at a time */
 #define MAX_BITRATE_BPS 512000    /* a channel */
 #define MIN_BITRATE_BPS 500
@@ -50,6 +56,9 @@ struct opusenc {
 	float *resampled;         /* WORK_FRAMES */
 	uint8_t *held;            /* packet_frames, filled up to: */
 	unsigned held_frames;
+	uint8_t *past;            /* the last frames fed, up to 2 · PREDICT_MAX_PAST, in the source's channel order */
+	unsigned past_frames;
+	uint8_t *tail;            /* what is fed behind the end: packet_frames and the look-ahead */
 	uint8_t *coded;
 	size_t coded_room_bytes;
 	/* the segment */
@@ -94,7 +103,7 @@ static enum err emit_gap(int64_t pos, int64_t end, const struct packet_gap *gap,
 static enum err emit_packet(struct opusenc *e, uint32_t n_bytes, opusenc_out_fn *out, void *user)
 {
 	uint32_t dur = e->packet_frames * e->scale;
-	bool is_last = e->end_pos - e->packet_pos <= (int64_t)dur;
+	bool is_last = e->end_pos <= e->packet_pos + dur;
 	int64_t pos = e->packet_pos;
 
 	e->packet_pos += dur;
@@ -157,6 +166,22 @@ static void hold(struct opusenc *e, const uint8_t *frames, unsigned n_frames)
 	}
 }
 
+/* Keep the last PREDICT_MAX_PAST frames, for the end. */
+static void remember(struct opusenc *e, const uint8_t *frames, size_t n_frames)
+{
+	if (n_frames > PREDICT_MAX_PAST) {
+		frames += (n_frames - PREDICT_MAX_PAST) * e->frame_bytes;
+		n_frames = PREDICT_MAX_PAST;
+	}
+	if (e->past_frames + n_frames > 2 * PREDICT_MAX_PAST) {
+		unsigned keep = PREDICT_MAX_PAST - (unsigned)n_frames;
+		memmove(e->past, e->past + (e->past_frames - keep) * e->frame_bytes, keep * e->frame_bytes);
+		e->past_frames = keep;
+	}
+	memcpy(e->past + e->past_frames * e->frame_bytes, frames, n_frames * e->frame_bytes);
+	e->past_frames += (unsigned)n_frames;
+}
+
 /* Frames in the encoder's own format and rate: whole packets straight from where they lie, the rest by way of e->held. */
 static enum err take(struct opusenc *e, const void *frames, size_t n_frames, opusenc_out_fn *out, void *user)
 {
@@ -164,6 +189,7 @@ static enum err take(struct opusenc *e, const void *frames, size_t n_frames, opu
 	enum err err;
 
 	e->segment_frames += (int64_t)n_frames * e->scale;
+	remember(e, at, n_frames);
 	while (n_frames) {
 		size_t n = e->packet_frames - e->held_frames;
 		if (e->held_frames == 0 && n_frames >= n && !e->order) {
@@ -200,6 +226,7 @@ static void open_segment(struct opusenc *e, int64_t source_pos)
 	e->is_open = e->is_first = true;
 	e->first_pos = pos;
 	e->segment_frames = 0;
+	e->past_frames = 0;
 	e->packet_pos = packet_pos - early;
 	e->end_pos = INT64_MAX;
 	e->held_frames = early / e->scale;
@@ -222,6 +249,70 @@ static enum err drain_resampler(struct opusenc *e, opusenc_out_fn *out, void *us
 	}
 }
 
+/* Fill the tail with n_frames that go on where the past ends, in the encoder's channel order. */
+static void extend(struct opusenc *e, unsigned n_frames)
+{
+	float past[PREDICT_MAX_PAST], next[MAX_TAIL_FRAMES];
+	unsigned n_past = e->past_frames < PREDICT_MAX_PAST ? e->past_frames : PREDICT_MAX_PAST;
+	const uint8_t *from = e->past + (e->past_frames - n_past) * e->frame_bytes;
+
+	for (unsigned c = 0; c < e->channels; c++) {
+		size_t source = e->order ? e->order[c] : c;
+		for (unsigned i = 0; i < n_past; i++) {
+			size_t at = i * (size_t)e->channels + source;
+			past[i] = e->is_s16 ? ((const int16_t *)(const void *)from)[at] / 32768.0f : ((const float *)(const void *)from)[at];
+		}
+		predict_extend(past, n_past, next, n_frames);
+		for (unsigned i = 0; i < n_frames; i++) {
+			size_t at = i * (size_t)e->channels + c;
+			float y = next[i] > 1.0f ? 1.0f : next[i] < -1.0f ? -1.0f : next[i];
+			if (e->is_s16)
+				((int16_t *)(void *)e->tail)[at] = (int16_t)lrintf(y * 32767.0f);
+			else
+				((float *)(void *)e->tail)[at] = y;
+		}
+	}
+}
+
+/* Frames in the encoder's own channel order. */
+static enum err feed(struct opusenc *e, const uint8_t *frames, unsigned n_frames, opusenc_out_fn *out, void *user)
+{
+	enum err err;
+
+	while (n_frames) {
+		unsigned room = e->packet_frames - e->held_frames;
+		unsigned n = n_frames < room ? n_frames : room;
+		memcpy(e->held + e->held_frames * e->frame_bytes, frames, n * e->frame_bytes);
+		frames += n * e->frame_bytes;
+		n_frames -= n;
+		e->held_frames += n;
+		if (e->held_frames < e->packet_frames)
+			break;
+		e->held_frames = 0;
+		if ((err = encode(e, e->held, out, user)))
+			return err;
+	}
+	return ERR_OK;
+}
+
+/*
+ * A track so short that its last packet is not its first, and the look-ahead ends in it: there ffmpeg (5.1) forgets to skip.
+ * Silence in front makes the look-ahead end where a packet ends.
+ */
+static enum err begin_earlier(struct opusenc *e, opusenc_out_fn *out, void *user)
+{
+	unsigned lookahead = e->lookahead_frames / e->scale, n_frames = e->held_frames;
+	unsigned early = e->packet_frames - lookahead % e->packet_frames;
+
+	if (e->any_packet || !e->is_first || lookahead < e->packet_frames || early == e->packet_frames || n_frames > early)
+		return ERR_OK;
+	memcpy(e->tail, e->held, n_frames * e->frame_bytes);
+	memset(e->held, 0, early * e->frame_bytes);
+	e->held_frames = early;
+	e->packet_pos -= early * e->scale;
+	return feed(e, e->tail, n_frames, out, user);
+}
+
 /* All packets of the segment come out; it is closed. */
 static enum err close_segment(struct opusenc *e, opusenc_out_fn *out, void *user)
 {
@@ -231,13 +322,15 @@ static enum err close_segment(struct opusenc *e, opusenc_out_fn *out, void *user
 		return err;
 	e->end_pos = e->first_pos + e->segment_frames;
 	e->is_open = false;
-	while (e->packet_pos < e->end_pos) {
-		memset(e->held + e->held_frames * e->frame_bytes, 0, (e->packet_frames - e->held_frames) * e->frame_bytes);
-		e->held_frames = 0;
-		if ((err = encode(e, e->held, out, user)))
-			return err;
-	}
-	return ERR_OK;
+	if ((err = begin_earlier(e, out, user)))
+		return err;
+	unsigned packet_dur = e->packet_frames * e->scale;
+	int64_t n_packets = (e->end_pos - e->packet_pos + packet_dur - 1) / packet_dur;
+	unsigned n_tail = n_packets > 0 ? (unsigned)n_packets * e->packet_frames - e->held_frames : 0;
+	extend(e, n_tail);
+	err = feed(e, e->tail, n_tail, out, user);
+	e->held_frames = 0;
+	return err;
 }
 
 /* The encoder and the resampler forget what they heard. */
@@ -429,9 +522,11 @@ static enum err take_memory(struct opusenc *e, struct err_why *why)
 	e->coded_room_bytes = e->streams * (frames_in_packet * (MAX_FRAME_BYTES + 2u) + 4u);
 	e->coded = malloc(e->coded_room_bytes);
 	e->held = calloc(e->packet_frames, e->frame_bytes);
+	e->tail = calloc(e->packet_frames + e->lookahead_frames / e->scale, e->frame_bytes);
+	e->past = calloc(2 * PREDICT_MAX_PAST, e->frame_bytes);
 	e->converted = e->converts ? calloc(WORK_FRAMES, e->channels * sizeof(float)) : NULL;
 	e->resampled = e->resampler ? calloc(WORK_FRAMES, e->channels * sizeof(float)) : NULL;
-	if (!e->coded || !e->held || (e->converts && !e->converted) || (e->resampler && !e->resampled))
+	if (!e->coded || !e->held || !e->past || !e->tail || (e->converts && !e->converted) || (e->resampler && !e->resampled))
 		return err_say(why, ERR_NOMEM, "Opus", "%s", err_text(ERR_NOMEM));
 	return ERR_OK;
 }
@@ -522,6 +617,11 @@ out:
 	return err;
 }
 
+bool opusenc_resamples(const struct opusenc *e)
+{
+	return e->resampler != NULL;
+}
+
 void opusenc_free(struct opusenc *e)
 {
 	if (!e)
@@ -534,6 +634,8 @@ void opusenc_free(struct opusenc *e)
 	free(e->converted);
 	free(e->resampled);
 	free(e->held);
+	free(e->past);
+	free(e->tail);
 	free(e->coded);
 	free(e);
 }

@@ -39,6 +39,8 @@ enum err opusenc_write(struct opusenc *e, int64_t pos, const void *frames, size_
 enum err opusenc_gap(struct opusenc *e, int64_t pos, uint64_t n_frames, const struct packet_gap *gap, opusenc_out_fn *out, void *user) WEIR_MUSTUSE;
 /* The end: what the look-ahead holds comes out, the last packet trimmed.  An empty track gives one packet of which nothing is kept. */
 enum err opusenc_finish(struct opusenc *e, opusenc_out_fn *out, void *user) WEIR_MUSTUSE;
+/* Is the source not at a rate that Opus has? */
+bool opusenc_resamples(const struct opusenc *e);
 void opusenc_free(struct opusenc *e);
 
 #endif

@@ -1,6 +1,7 @@
 #include "media/opustags.h"
 
 #include "base/bytes.h"
+#include "base/utf8.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,22 +11,6 @@
 bool opustags_is(const uint8_t *bytes, size_t n_bytes)
 {
 	return n_bytes >= 8 && memcmp(bytes, "OpusTags", 8) == 0;
-}
-
-/* Length of the well-formed UTF-8 sequence at s, 0 if there is none (RFC 3629). */
-static unsigned utf8_length(const uint8_t *s, size_t n)
-{
-	if (s[0] < 0x80)
-		return 1;
-	unsigned want = s[0] >= 0xC2 && s[0] <= 0xDF ? 2 : s[0] >= 0xE0 && s[0] <= 0xEF ? 3 : s[0] >= 0xF0 && s[0] <= 0xF4 ? 4 : 0;
-	if (!want || n < want)
-		return 0;
-	for (unsigned i = 1; i < want; i++)
-		if ((s[i] & 0xC0) != 0x80)
-			return 0;
-	bool overlong = (s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xF0 && s[1] < 0x90);
-	bool beyond = (s[0] == 0xED && s[1] > 0x9F) || (s[0] == 0xF4 && s[1] > 0x8F);
-	return overlong || beyond ? 0 : want;
 }
 
 /* Copy as well-formed UTF-8.  Returns: bytes written, or SIZE_MAX if they do not fit. */

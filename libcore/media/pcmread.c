@@ -26,7 +26,7 @@ struct pcmread {
 
 bool pcmread_is_placeholder(uint64_t size_bytes)
 {
-	return (size_bytes >= 0x7FFF0000u && size_bytes <= 0x80010000u) || (size_bytes >= 0xFFFF0000u && size_bytes <= 0xFFFFFFFFu) ||
+	return (size_bytes >= 0x7EFF0000u && size_bytes <= 0x7F010000u) || (size_bytes >= 0x7FFF0000u && size_bytes <= 0x80010000u) || (size_bytes >= 0xFFFF0000u && size_bytes <= 0xFFFFFFFFu) ||
 		size_bytes >= (uint64_t)1 << 62;
 }
 
@@ -88,6 +88,17 @@ static void to_ours(struct pcmread *r, uint8_t *dst, uint8_t *src, size_t n_samp
 		convert_from_s8((int16_t *)(void *)dst, src, n_samples);
 }
 
+static bool is_padding(const struct pcmread *r, uint64_t got_bytes, size_t tail_bytes, const uint8_t *tail)
+{
+	if (tail_bytes >= r->extent.pad_bytes || got_bytes % r->extent.pad_bytes)
+		return false;
+	for (size_t i = 0; i < tail_bytes; i++) {
+		if (tail[i])
+			return false;
+	}
+	return true;
+}
+
 /* The input ended: with everything that was promised, or not. */
 static void say_end(struct source *s, struct pcmread *r, size_t tail_bytes, const uint8_t *tail)
 {
@@ -102,8 +113,8 @@ static void say_end(struct source *s, struct pcmread *r, size_t tail_bytes, cons
 			r->extent.promised_bytes, r->pos, s->lost_frames);
 		s->damaged_bytes += tail_bytes;
 	} else if (tail_bytes) {
-		/* A zero after an odd number of bytes is the padding of a chunk whose size nobody knew. */
-		if (r->extent.to_end && tail_bytes == 1 && !tail[0] && got % 2 == 0)
+		/* Some programs count the padding of the chunk as part of it, or nobody knew where it begins. */
+		if (is_padding(r, got, tail_bytes, tail))
 			return;
 		s->damaged_bytes += tail_bytes;
 		source_warn(s, "its last frame is not whole: %zu of %zu bytes after frame %" PRId64 " left out", tail_bytes, r->file_frame_bytes,

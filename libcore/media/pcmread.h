@@ -24,6 +24,7 @@ struct pcmread_format {
 struct pcmread_extent {
 	uint64_t promised_bytes;  /* by the header; not looked at with to_end */
 	bool to_end;              /* the header does not know: until the input ends */
+	uint8_t pad_bytes;        /* chunks are padded to this; zeros at the end that only fill up to it are no audio */
 	uint64_t trailer_bytes;   /* not a regular file: read on after the data, at most so far, so that its writer can finish */
 };
 
@@ -35,7 +36,7 @@ struct pcmread_extent {
 enum err pcmread_open(struct source *s, const struct source_bytes *in, const struct pcmread_format *f, const struct pcmread_extent *x,
 	const uint16_t *perm, struct err_why *why) WEIR_MUSTUSE;
 
-/* A 32-bit size as programs write it that do not know: all ones, 2 GiB − 1, 2 GiB, and their neighbours. */
+/* A size as programs write it that do not know: all ones, 2 GiB − 1, 2 GiB, 0x7F000000, and their neighbours. */
 bool pcmread_is_placeholder(uint64_t size_bytes);
 
 /*

@@ -165,8 +165,10 @@ static enum err latch(struct sink *s, enum err e)
 {
 	if (e && !s->failed) {
 		s->failed = e;
-		if (s->why.err == ERR_OK)
+		if (s->why.err == ERR_OK && s->file.failed)
 			s->why = s->file.why;
+		else if (s->why.err == ERR_OK)
+			err_say(&s->why, e, sinkfile_place(&s->file), "%s", err_text(e));
 	}
 	return s->failed;
 }
@@ -189,11 +191,12 @@ enum err sink_write(struct sink *s, const struct packet *p)
 	if (track_is_pcm(&s->track) && (uint64_t)p->dur * s->track.frame_bytes != p->payload_bytes)
 		return latch(s, err_say(&s->why, ERR_FORMAT, sinkfile_place(&s->file), "%u bytes for %u frames of %u bytes",
 			p->payload_bytes, p->dur, s->track.frame_bytes));
-	/* Of Opus what lies before frame 0 is pre-roll, and not a frame of the file. */
-	uint64_t n_frames = p->dur;
-	if (p->pos < s->first_pos && track_is_opus(&s->track))
-		n_frames = p->pos + (int64_t)p->dur > s->first_pos ? (uint64_t)(p->pos + p->dur - s->first_pos) : 0;
-	return after(s, s->ops->write(s, p), n_frames);
+	enum err e = s->ops->write(s, p);
+	if (track_is_pcm(&s->track))
+		return after(s, e, p->dur);
+	/* Of Opus positions count: what lies before frame 0 is pre-roll, and no frame of the file. */
+	int64_t end = p->pos + p->dur - s->first_pos;
+	return after(s, e, end > (int64_t)s->n_frames ? (uint64_t)end - s->n_frames : 0);
 }
 
 enum err sink_silence(struct sink *s, uint64_t n_frames)
@@ -205,11 +208,36 @@ enum err sink_silence(struct sink *s, uint64_t n_frames)
 	return after(s, s->ops->silence(s, n_frames), n_frames);
 }
 
+enum err sink_relink(struct sink *s, const struct track *t)
+{
+	struct track copy = {0};
+
+	if (s->failed || !s->ops->relink)
+		return s->failed;
+	enum err e = track_copy(&copy, t);
+	if (!e)
+		e = add_tags(&copy, s->args.tags);
+	if (e) {
+		track_release(&copy);
+		return latch(s, e);
+	}
+	track_release(&s->track);
+	s->track = copy;
+	e = s->ops->relink(s);
+	s->first_pos = t->first_pos - (int64_t)s->n_frames;
+	return latch(s, e);
+}
+
 enum err sink_settle(struct sink *s)
 {
+	uint64_t before_bytes = s->file.size_bytes;
+
 	if (s->failed)
 		return s->failed;
-	return latch(s, sinkfile_settle(&s->file));
+	if (latch(s, sinkfile_settle(&s->file)))
+		return s->failed;
+	/* What has just been written is all there is: the header may as well say so. */
+	return s->file.is_regular && s->file.size_bytes != before_bytes ? sink_sync(s) : ERR_OK;
 }
 
 enum err sink_sync(struct sink *s)

@@ -38,6 +38,7 @@ struct sink_ops {
 	enum err (*silence)(struct sink *s, uint64_t n_frames);
 	enum err (*sync)(struct sink *s);
 	enum err (*finish)(struct sink *s); /* after a failure too: make what is in the file whole */
+	enum err (*relink)(struct sink *s); /* NULL: nothing to do */
 	void (*release)(struct sink *s);
 };
 
@@ -88,6 +89,12 @@ enum err sink_write(struct sink *s, const struct packet *p) WEIR_MUSTUSE;
 
 /* A hole: silence in PCM, packets that make the decoder conceal in Opus. */
 enum err sink_silence(struct sink *s, uint64_t n_frames) WEIR_MUSTUSE;
+
+/*
+ * The coding begins anew: the next packet is the first of a run of its own, with its own pre-skip and tags (t's, with the extra
+ * ones).  In Ogg Opus it becomes the next link of a chained file; PCM just goes on.  t->first_pos is where the file goes on.
+ */
+enum err sink_relink(struct sink *s, const struct track *t) WEIR_MUSTUSE;
 
 /* The payloads handed in are about to go. */
 enum err sink_settle(struct sink *s) WEIR_MUSTUSE;

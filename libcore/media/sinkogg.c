@@ -18,6 +18,8 @@ struct sinkogg {
 	uint64_t whole_bytes;    /* the file up to the last whole page in it */
 	uint64_t last_page_at;   /* where that one begins */
 	uint64_t n_pages;
+	uint64_t linked_frames;  /* in the links before this one */
+	uint32_t n_links;        /* before this one */
 };
 
 static enum err on_page(void *user, const uint8_t *header, size_t header_bytes, const uint8_t *body, size_t body_bytes)
@@ -41,13 +43,15 @@ static enum err on_page(void *user, const uint8_t *header, size_t header_bytes, 
 static enum err write_packet(struct sink *s, const struct packet *p)
 {
 	struct sinkogg *m = s->state;
-	return oggwrite_packet(&m->ogg, p, s->file.failed ? NULL : &s->why);
+	return oggwrite_packet(&m->ogg, p, NULL);
 }
 
+/* A hole is filled when the packet behind it comes, which may begin a little inside it; or at the end. */
 static enum err write_silence(struct sink *s, uint64_t n_frames)
 {
 	struct sinkogg *m = s->state;
-	return oggwrite_fill(&m->ogg, s->first_pos + (int64_t)(s->n_frames + n_frames), NULL);
+	(void)n_frames;
+	return m->ogg.failed;
 }
 
 /* Pages go out as they are made. */
@@ -80,21 +84,40 @@ static enum err mark_last(struct sink *s)
 	return e;
 }
 
+/* A hole at the end, or a cut inside one or inside a packet: to the frame. */
+static enum err end_link(struct sink *s)
+{
+	struct sinkogg *m = s->state;
+
+	enum err e = oggwrite_end_at(&m->ogg, s->first_pos + (int64_t)s->n_frames, NULL);
+	if (!e)
+		e = oggwrite_finish(&m->ogg, NULL);
+	return e;
+}
+
+static enum err relink(struct sink *s)
+{
+	struct sinkogg *m = s->state;
+
+	enum err e = end_link(s);
+	if (e)
+		return e;
+	m->linked_frames += m->ogg.n_frames;
+	oggwrite_release(&m->ogg);
+	m->n_links++;
+	return oggwrite_open(&m->ogg, &s->track, s->args.serial + m->n_links, PAGE_FRAMES, on_page, s, &s->why);
+}
+
 static enum err finish(struct sink *s)
 {
 	struct sinkogg *m = s->state;
-	enum err e = s->file.failed;
+	enum err e = s->file.failed ? s->file.failed : m->ogg.failed;
 
-	if (!e) {
-		/* A hole at the end, or a cut inside one: to the frame. */
-		int64_t end_pos = s->first_pos + (int64_t)s->n_frames;
-		e = oggwrite_end_at(&m->ogg, end_pos, NULL);
-		if (!e)
-			e = oggwrite_finish(&m->ogg, NULL);
-		if (!e)
-			e = sinkfile_flush(&s->file);
-	}
-	s->n_frames = m->ogg.n_frames;
+	if (!e)
+		e = end_link(s);
+	if (!e)
+		e = sinkfile_flush(&s->file);
+	s->n_frames = m->linked_frames + m->ogg.n_frames;
 	if (e && s->file.is_regular && !sinkfile_truncate(&s->file, m->whole_bytes))
 		(void)!mark_last(s);
 	return e;
@@ -110,7 +133,8 @@ static void release(struct sink *s)
 }
 
 static const struct sink_ops sinkogg_ops = {
-	.name = "Ogg Opus", .write = write_packet, .silence = write_silence, .sync = sync_file, .finish = finish, .release = release,
+	.name = "Ogg Opus", .write = write_packet, .silence = write_silence, .sync = sync_file, .finish = finish, .relink = relink,
+	.release = release,
 };
 
 enum err sinkogg_open(struct sink *s, struct err_why *why)

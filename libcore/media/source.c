@@ -2,6 +2,7 @@
 
 #include "base/bytes.h"
 #include "base/role.h"
+#include "base/utf8.h"
 #include "wire/packet.h"
 
 #include <errno.h>
@@ -193,22 +194,6 @@ void source_warn(struct source *s, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* Length of the UTF-8 sequence at p (shortest form, no surrogates), 0 if there is none. */
-static unsigned utf8_length(const uint8_t *p, size_t n)
-{
-	unsigned len = p[0] < 0x80 ? 1 : p[0] >= 0xC2 && p[0] < 0xE0 ? 2 : (p[0] & 0xF0) == 0xE0 ? 3 : p[0] >= 0xF0 && p[0] < 0xF5 ? 4 : 0;
-
-	if (!len || len > n)
-		return 0;
-	for (unsigned i = 1; i < len; i++) {
-		if ((p[i] & 0xC0) != 0x80)
-			return 0;
-	}
-	if ((p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xED && p[1] > 0x9F) || (p[0] == 0xF0 && p[1] < 0x90) || (p[0] == 0xF4 && p[1] > 0x8F))
-		return 0;
-	return len;
-}
-
 static bool is_utf8(const uint8_t *p, size_t n)
 {
 	for (size_t i = 0; i < n;) {
@@ -335,15 +320,29 @@ static enum err open_content(struct source *s, struct source_bytes *in, struct e
 		sndread_open,
 	};
 
-	if (source_is_stream(in->head, in->head_bytes))
-		return err_say(why, ERR_FORMAT, s->name, "is a weir stream, not an audio file: it needs no capture, give it to the next tool as it is");
 	for (size_t i = 0; i < ARRAY_LEN(adapter); i++) {
 		enum err e = adapter[i](s, in, why);
 		if (e != ERR_AGAIN)
 			return e;
 	}
-	return err_say(why, ERR_FORMAT, s->name, "is not in an audio format known here; headerless samples are raw:%s with -r, -c and -f",
-		s->name[0] && strcmp(s->name, "stdin") ? s->name : "-");
+	return ERR_AGAIN;
+}
+
+enum err source_open_bytes(struct source *s, const char *name, struct source_bytes *in, bool owns_fd, const struct source_args *args,
+	struct err_why *why)
+{
+	memset(s, 0, sizeof(*s));
+	s->n_frames = -1;
+	s->stop = args->stop;
+	s->fd = in->fd;
+	s->owns_fd = owns_fd;
+	snprintf(s->name, sizeof(s->name), "%s", name);
+	enum err e = open_content(s, in, why);
+	if (e == ERR_AGAIN)
+		s->owns_fd = false; /* still the caller's */
+	if (e)
+		source_release(s);
+	return e;
 }
 
 enum err source_open(struct source *s, const char *spec, const struct source_args *args, struct err_why *why)
@@ -376,8 +375,12 @@ enum err source_open(struct source *s, const char *spec, const struct source_arg
 		e = err_say(why, ERR_FORMAT, s->name, "stopped before anything came");
 	} else if (!in.head_bytes) {
 		e = err_say(why, ERR_FORMAT, s->name, "is empty (0 bytes)");
-	} else {
-		e = open_content(s, &in, why);
+	} else if (source_is_stream(in.head, in.head_bytes)) {
+		e = err_say(why, ERR_FORMAT, s->name,
+			"is a weir stream, not an audio file: it needs no capture, give it to the next tool as it is");
+	} else if ((e = open_content(s, &in, why)) == ERR_AGAIN) {
+		e = err_say(why, ERR_FORMAT, s->name, "is in no audio format known here; headerless samples are read as raw:%s with -r, -c and -f",
+			s->owns_fd ? s->name : "-");
 	}
 out:
 	if (e)
@@ -388,7 +391,9 @@ out:
 enum err source_read(struct source *s, uint8_t *dst, size_t max_frames, struct source_block *b)
 {
 	memset(b, 0, sizeof(*b));
-	return s->ops->read(s, dst, max_frames, b);
+	enum err e = s->ops->read(s, dst, max_frames, b);
+	b->pos += s->shift_frames;
+	return e;
 }
 
 bool source_would_block(const struct source *s)
@@ -421,6 +426,22 @@ enum err source_seek(struct source *s, int64_t pos)
 	}
 	free(scratch);
 	return e == ERR_END ? ERR_OK : e; /* the next read says ERR_END again */
+}
+
+enum err source_trim(struct source *s, int64_t n_frames)
+{
+	if (n_frames <= 0)
+		return ERR_OK;
+	int64_t begin = s->track.first_pos + n_frames;
+	enum err e = source_seek(s, begin);
+
+	if (e)
+		return e;
+	s->shift_frames = -begin;
+	s->track.first_pos = 0;
+	if (s->n_frames >= 0)
+		s->n_frames = s->n_frames > n_frames ? s->n_frames - n_frames : 0;
+	return ERR_OK;
 }
 
 void source_release(struct source *s)

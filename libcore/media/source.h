@@ -41,6 +41,7 @@ struct source_block {
 };
 
 struct source;
+struct source_bytes;
 
 struct source_ops {
 	const char *name;         /* "wavread" */
@@ -65,6 +66,7 @@ struct source {
 	char name[256];           /* for messages */
 	struct track track;       /* format, layout, tags; id 0; first_pos = where it starts */
 	int64_t n_frames;         /* in all, −1 unknown */
+	int64_t shift_frames;     /* added to the adapter's positions: see source_trim() */
 	const volatile sig_atomic_t *stop;
 	/* told at the end, or as it happens */
 	bool cut;                 /* something was lost: shorter than promised, damaged, a hole */
@@ -81,9 +83,14 @@ struct source {
  * rate or channel count), with *why.  Allocates.  Role: io, may block on a FIFO.
  */
 enum err source_open(struct source *s, const char *spec, const struct source_args *args, struct err_why *why) WEIR_MUSTUSE;
+/* The same, of a descriptor that was opened and looked at already; s takes the descriptor over where owns_fd.  ERR_AGAIN: nothing here knows it. */
+enum err source_open_bytes(struct source *s, const char *name, struct source_bytes *in, bool owns_fd, const struct source_args *args,
+	struct err_why *why) WEIR_MUSTUSE;
 enum err source_read(struct source *s, uint8_t *dst, size_t max_frames, struct source_block *b) WEIR_MUSTUSE;
 /* By ops->seek, or by reading; frames before it are not handed out.  Past the end: the next read is ERR_END. */
 enum err source_seek(struct source *s, int64_t pos) WEIR_MUSTUSE;
+/* Leave out the first n_frames: what follows is the new beginning, at position 0. */
+enum err source_trim(struct source *s, int64_t n_frames) WEIR_MUSTUSE;
 void source_release(struct source *s);
 
 /*

@@ -329,6 +329,7 @@ static enum err open_data(struct source *s, struct wav *w, struct source_bytes *
 	if (in->is_regular && !x.to_end && !take_trailer(s, w, in, data))
 		return err_sys(why, s->name);
 	x.trailer_bytes = x.to_end ? 0 : TRAILER_BYTES;
+	x.pad_bytes = w->is_w64 ? 8 : 2;
 
 	e = pcmread_open(s, in, &w->format, &x, NULL, why);
 	if (e)

@@ -23,12 +23,13 @@
 #define OFFSET_LU (-0.691)          /* BS.1770-4, equation 2 */
 #define BINS_PER_LU 1000.0
 #define N_BINS 110000u              /* -70 … +40 LUFS; what is louder shares the last bin */
+#define NOTHING 1e-20               /* -200 LUFS: what is left of the filters' ringing in digital silence */
 #define ZERO_FRAMES 256u
 #define STILL_SECONDS 4u            /* of silence: the windows are empty and the filter has died away by then */
 
 static double energy_to_lufs(double mean_square)
 {
-	return mean_square > 0 ? OFFSET_LU + 10.0 * log10(mean_square) : (double)NAN;
+	return mean_square > NOTHING ? OFFSET_LU + 10.0 * log10(mean_square) : (double)NAN;
 }
 
 static double lufs_to_energy(double lufs)

@@ -70,11 +70,14 @@ enum err meter_init(struct meter *m, const struct track *t, const struct meter_o
 	m->rate_hz = (uint32_t)(((uint64_t)t->rate_num + t->rate_den / 2) / t->rate_den);
 	m->n_channels = t->channels;
 	m->frame_bytes = t->frame_bytes;
+	m->layout = t->layout;
+	m->wave_mask = t->wave_mask;
 
 	m->channel_names = calloc(t->channels, sizeof(*m->channel_names));
 	/* 32 bytes aligned: a vector load then never touches two cache lines. */
 	m->work = aligned_alloc(64, units_round_up((size_t)AMPLITUDE_BLOCK_FRAMES * t->channels * sizeof(*m->work), 64));
-	enum err e = m->channel_names && m->work ? init_parts(m, t) : ERR_NOMEM;
+	m->zeros = calloc(AMPLITUDE_BLOCK_FRAMES, t->frame_bytes);
+	enum err e = m->channel_names && m->work && m->zeros ? init_parts(m, t) : ERR_NOMEM;
 	if (e) {
 		meter_release(m);
 		return e;
@@ -96,8 +99,15 @@ void meter_release(struct meter *m)
 	amplitude_release(&m->amplitude);
 	free(m->channel_names);
 	free(m->work);
+	free(m->zeros);
 	free(m->exact);
 	memset(m, 0, sizeof(*m));
+}
+
+bool meter_fits(const struct meter *m, const struct track *t)
+{
+	return track_is_pcm(t) && t->id == m->id && t->rate_num == m->rate_num && t->rate_den == m->rate_den &&
+		t->channels == m->n_channels && t->sample == m->to_f32.from && t->layout == m->layout && t->wave_mask == m->wave_mask;
 }
 
 enum err meter_compare(struct meter *m, compare_read_fn *read, void *from)
@@ -150,14 +160,15 @@ static enum err add_block(struct meter *m, const uint8_t *bytes, size_t n_frames
 enum err meter_data(struct meter *m, const struct packet *p)
 {
 	/* A payload shorter than its duration says is measured as far as it goes. */
+	bool silent = p->flags & PACKET_SILENT && p->payload_bytes == 0;
 	uint32_t n_frames = p->dur;
-	if (p->payload_bytes / m->frame_bytes < n_frames)
+	if (!silent && p->payload_bytes / m->frame_bytes < n_frames)
 		n_frames = p->payload_bytes / m->frame_bytes;
 	enum err e = pass_time(m, continuity_data(&m->continuity, p->pos, n_frames, p->flags));
 	const uint8_t *at = p->payload;
 	while (!e && n_frames) {
 		uint32_t n = n_frames < AMPLITUDE_BLOCK_FRAMES ? n_frames : AMPLITUDE_BLOCK_FRAMES;
-		e = add_block(m, at, n);
+		e = add_block(m, silent ? m->zeros : at, n);
 		at += (size_t)n * m->frame_bytes;
 		n_frames -= n;
 	}

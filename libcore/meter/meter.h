@@ -37,7 +37,10 @@ struct meter {
 	/* at work */
 	struct convert to_f32, to_f64;
 	unsigned frame_bytes;
+	uint8_t layout;
+	uint64_t wave_mask;
 	float *work;               /* AMPLITUDE_BLOCK_FRAMES, interleaved */
+	uint8_t *zeros;            /* as many frames as they come, for packets that only say that they are silent */
 	double *exact;             /* the same for compare; NULL without */
 	struct amplitude amplitude;
 	bool has_loudness;
@@ -57,10 +60,13 @@ struct meter {
 enum err meter_init(struct meter *m, const struct track *t, const struct meter_options *options) WEIR_MUSTUSE;
 void meter_release(struct meter *m);
 
+/* Does this announcement describe what is being measured, but for names and tags? */
+bool meter_fits(const struct meter *m, const struct track *t);
+
 /* Compare with a reference of the same rate and channels, from the start: see compare_init().  Role: io. */
 enum err meter_compare(struct meter *m, compare_read_fn *read, void *from) WEIR_MUSTUSE;
 
-/* A DATA packet of the track, whole.  Returns: ERR_OK; with compare also what reading the reference said. */
+/* A DATA packet of the track, whole; a SILENT one may come without its payload.  Returns: ERR_OK; with compare also what reading the reference said. */
 enum err meter_data(struct meter *m, const struct packet *p) WEIR_MUSTUSE;
 
 /* A GAP packet of the track: silence to loudness and silence, nothing to the levels. */

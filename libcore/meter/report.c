@@ -1,5 +1,7 @@
 #include "meter/report.h"
 
+#include "base/utf8.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -61,44 +63,16 @@ void report_release(struct report *r)
 const char *report_number(double value, char out[static 32])
 {
 	if (!isfinite(value))
-		return strcpy(out, "null");
-	if (value == 0)
-		value = 0; /* no -0 */
+		return memcpy(out, "null", 5);
+	value += 0.0; /* no -0 */
 	for (int digits = 15; digits <= 17; digits++) {
-		snprintf(out, 32, "%.*g", digits, value);
+		int n = snprintf(out, 30, "%.*g", digits, value);
+		if (!strpbrk(out, ".e"))
+			memcpy(out + n, ".0", 3);
 		if (strtod(out, NULL) == value)
 			break;
 	}
-	if (!strpbrk(out, ".e"))
-		strcat(out, ".0");
 	return out;
-}
-
-/*
- * Length of the UTF-8 character at s (n_bytes left), 0 if it is none: too long a form, a surrogate, beyond U+10FFFF,
- * or cut short.
- */
-static size_t utf8_length(const uint8_t *s, size_t n_bytes)
-{
-	uint8_t c = s[0], low = 0x80, high = 0xBF;
-	size_t n = c < 0x80 ? 1 : c >= 0xC2 && c <= 0xDF ? 2 : c >= 0xE0 && c <= 0xEF ? 3 : c >= 0xF0 && c <= 0xF4 ? 4 : 0;
-	if (n == 0 || n > n_bytes)
-		return 0;
-	if (c == 0xE0)
-		low = 0xA0;
-	else if (c == 0xED)
-		high = 0x9F;
-	else if (c == 0xF0)
-		low = 0x90;
-	else if (c == 0xF4)
-		high = 0x8F;
-	for (size_t i = 1; i < n; i++) {
-		if (s[i] < low || s[i] > high)
-			return 0;
-		low = 0x80;
-		high = 0xBF;
-	}
-	return n;
 }
 
 static void put_string(struct report *r, const char *text)
@@ -227,13 +201,15 @@ static void put_track(struct report *r, const struct meter *m, enum report_momen
 	put(r, "}");
 }
 
-enum err report_json(struct report *r, struct meter *const *meters, unsigned n_meters, enum report_moment moment)
+enum err report_json(struct report *r, const char *input, struct meter *const *meters, unsigned n_meters,
+	enum report_moment moment)
 {
 	r->n_bytes = 0;
-	put(r, "{");
+	put(r, "{\"input\": ");
+	put_string(r, input);
 	if (moment != REPORT_ONLY)
-		put_format(r, "\"final\": %s, ", moment == REPORT_FINAL ? "true" : "false");
-	put(r, "\"tracks\": [");
+		put_format(r, ", \"final\": %s", moment == REPORT_FINAL ? "true" : "false");
+	put(r, ", \"tracks\": [");
 	for (unsigned i = 0; i < n_meters; i++) {
 		put(r, i ? ", " : "");
 		put_track(r, meters[i], moment);
@@ -244,13 +220,11 @@ enum err report_json(struct report *r, struct meter *const *meters, unsigned n_m
 
 /* ---- for people ---- */
 
-/* "-23.00", or what there is to say where there is no number. */
+/* "-23.00"; "none" where there is no number. */
 static const char *two_decimals(double value, char out[static 32])
 {
-	if (!isfinite(value))
-		return strcpy(out, "none");
 	snprintf(out, 32, "%.2f", value);
-	return strcmp(out, "-0.00") == 0 ? "0.00" : out;
+	return !isfinite(value) ? "none" : strcmp(out, "-0.00") == 0 ? "0.00" : out;
 }
 
 /* "1:02:03.456" */
@@ -353,15 +327,17 @@ static void put_rest(struct report *r, const struct meter *m)
 	if (!m->has_compare)
 		return;
 	struct compare_values c = compare_read(&m->compare);
-	char snr[32];
 	put_format(r, "  %-15s ", "compare");
 	if (c.identical) {
 		put(r, "identical\n");
 		return;
 	}
-	put_format(r, "%+lld frames, %llu missing, %llu extra, SNR %s dB, largest error %.3g\n", (long long)c.frames_offset,
-		(unsigned long long)c.frames_missing, (unsigned long long)c.frames_extra, two_decimals(c.snr_db, snr),
-		c.max_abs_error);
+	put_format(r, "offset %+lld frames, %llu missing, %llu extra", (long long)c.frames_offset,
+		(unsigned long long)c.frames_missing, (unsigned long long)c.frames_extra);
+	if (isfinite(c.snr_db))
+		put_format(r, ", SNR %.2f dB, largest error %.3g\n", c.snr_db, c.max_abs_error);
+	else
+		put(r, c.frames_compared ? ", no error in the rest\n" : ", nothing to compare\n");
 }
 
 static void put_running(struct report *r, const struct meter *m)
@@ -374,10 +350,15 @@ static void put_running(struct report *r, const struct meter *m)
 		two_decimals(v.true_peak_dbtp, d), (unsigned long long)m->continuity.lost_frames);
 }
 
-enum err report_text(struct report *r, struct meter *const *meters, unsigned n_meters, enum report_moment moment)
+enum err report_text(struct report *r, const char *input, struct meter *const *meters, unsigned n_meters,
+	enum report_moment moment)
 {
 	r->n_bytes = 0;
-	put(r, "");
+	put(r, ""); /* there is a text, if an empty one */
+	if (input) {
+		put_printable(r, input);
+		put(r, ":\n");
+	}
 	for (unsigned i = 0; i < n_meters; i++) {
 		const struct meter *m = meters[i];
 		if (moment == REPORT_RUNNING) {

@@ -23,14 +23,16 @@ enum report_moment {
 };
 
 /*
- * One JSON object on a line, ending in a newline, of n meters.  Values that do not exist are null; numbers have the
+ * One JSON object on a line, ending in a newline, of n meters; input is the name of what they have measured.  Values that do not exist are null; numbers have the
  * digits that give the same double back; names are UTF-8, what is not becomes U+FFFD.  A running report has no list
  * of silence.  Returns: ERR_OK, ERR_NOMEM.
  */
-enum err report_json(struct report *r, struct meter *const *meters, unsigned n_meters, enum report_moment moment) WEIR_MUSTUSE;
+enum err report_json(struct report *r, const char *input, struct meter *const *meters, unsigned n_meters,
+	enum report_moment moment) WEIR_MUSTUSE;
 
-/* The same for people, two decimals: several lines a track; a running report has one a track. */
-enum err report_text(struct report *r, struct meter *const *meters, unsigned n_meters, enum report_moment moment) WEIR_MUSTUSE;
+/* The same for people, two decimals: several lines a track; a running report has one a track.  input NULL: not named. */
+enum err report_text(struct report *r, const char *input, struct meter *const *meters, unsigned n_meters,
+	enum report_moment moment) WEIR_MUSTUSE;
 
 void report_release(struct report *r);
 

@@ -74,9 +74,9 @@ static void json_stream(FILE *out, const struct packet *p)
 		return;
 	json_uuid(out, "uuid", s.uuid);
 	json_time(out, "t0_utc_ns", s.t0_utc_ns);
-	fprintf(out, ", \"live\": %s, \"max_plen\": %u, \"max_obj\": %u, \"announce_ms\": %u, \"tracks\": %u",
+	fprintf(out, ", \"live\": %s, \"max_payload_bytes\": %u, \"max_object_bytes\": %u, \"announce_ms\": %u, \"n_tracks\": %u",
 		s.flags & PACKET_STREAM_LIVE ? "true" : "false", s.max_payload_bytes, s.max_object_bytes, s.announce_ms, s.n_tracks);
-	fprintf(out, ", \"clock_quality\": %u, \"tai_utc_s\": %d, \"packets_before\": %" PRIu64, s.clock_quality, s.tai_utc_s, s.n_packets);
+	fprintf(out, ", \"clock_quality\": %u, \"tai_utc_s\": %d, \"n_packets\": %" PRIu64, s.clock_quality, s.tai_utc_s, s.n_packets);
 	fputs(", \"name\": ", out);
 	describe_json_string(out, s.name, strlen(s.name));
 	fputs(", \"tool\": ", out);
@@ -97,7 +97,7 @@ static void json_audio(FILE *out, const struct track *t)
 	}
 	fprintf(out, "], \"original_rate_hz\": %u", t->original_rate_hz);
 	if (t->codec == TRACK_OPUS)
-		fprintf(out, ", \"opus_family\": %u, \"opus_streams\": %u, \"opus_coupled\": %u, \"preroll\": %u, \"gain_q8\": %d", t->opus_family,
+		fprintf(out, ", \"opus_family\": %u, \"opus_streams\": %u, \"opus_coupled\": %u, \"preroll_frames\": %u, \"gain_q8\": %d", t->opus_family,
 			t->opus_streams, t->opus_coupled, t->preroll_frames, t->gain_q8);
 }
 
@@ -116,7 +116,7 @@ static void json_track(FILE *out, const struct packet *p)
 	describe_json_string(out, name, strlen(name));
 	fprintf(out, ", \"rate_num\": %u, \"rate_den\": %u, \"nominal_dur\": %u, \"first_pos\": %" PRId64 ", \"next_pos\": %" PRId64,
 		t.rate_num, t.rate_den, t.nominal_dur, t.first_pos, t.next_pos);
-	fprintf(out, ", \"next_seq\": %u, \"largest_object\": %u", t.next_seq, t.largest_object_bytes);
+	fprintf(out, ", \"next_seq\": %u, \"largest_object_bytes\": %u", t.next_seq, t.largest_object_bytes);
 	if (t.kind == TRACK_AUDIO)
 		json_audio(out, &t);
 	fputs(", \"tags\": [", out);
@@ -134,7 +134,7 @@ static void json_gap(FILE *out, const struct packet *p)
 
 	if (packet_gap_unpack(&g, p->payload, p->payload_bytes))
 		return;
-	fprintf(out, ", \"reason\": %u, \"reason_name\": \"%s\", \"objects\": %u, \"skipped_bytes\": %" PRIu64, g.reason,
+	fprintf(out, ", \"reason\": %u, \"reason_name\": \"%s\", \"n_objects\": %u, \"skipped_bytes\": %" PRIu64, g.reason,
 		packet_gap_reason_name(g.reason), g.n_objects, g.skipped_bytes);
 }
 
@@ -155,7 +155,7 @@ static void json_end(FILE *out, const struct packet *p)
 
 	if (packet_end_unpack(&e, p->payload, p->payload_bytes))
 		return;
-	fprintf(out, ", \"reason\": %u, \"packets\": %" PRIu64 ", \"payload_bytes\": %" PRIu64 ", \"end_pos\": %" PRId64, e.reason, e.n_packets,
+	fprintf(out, ", \"reason\": %u, \"n_packets\": %" PRIu64 ", \"n_payload_bytes\": %" PRIu64 ", \"end_pos\": %" PRId64, e.reason, e.n_packets,
 		e.n_payload_bytes, e.end_pos);
 }
 
@@ -167,7 +167,7 @@ void describe_packet_json(FILE *out, const struct packet *p, const struct track 
 	fprintf(out, "{\"type\": \"%s\", \"track\": %u, \"gen\": %u, \"pos\": %" PRId64 ", \"dur\": %u, \"seq\": %u, \"bytes\": %u",
 		packet_type_name(p->type, scratch), p->track, p->gen, p->pos, p->dur, p->seq, p->payload_bytes);
 	if (p->payload_bytes != p->object_bytes)
-		fprintf(out, ", \"object_offset\": %u, \"object_bytes\": %u", p->object_offset_bytes, p->object_bytes);
+		fprintf(out, ", \"object_offset_bytes\": %u, \"object_bytes\": %u", p->object_offset_bytes, p->object_bytes);
 	fputs(", \"flags\": ", out);
 	json_flags(out, p->flags);
 	json_time(out, "utc_ns", p->utc_ns);

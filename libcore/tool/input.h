@@ -6,6 +6,7 @@
 #define TOOL_INPUT_H
 
 #include "tool/feed.h"
+#include "tool/oggfeed.h"
 #include "wire/reader.h"
 
 struct input {
@@ -15,6 +16,8 @@ struct input {
 	char name[256];
 	struct reader reader;     /* is_stream */
 	struct feed feed;         /* not */
+	struct oggfeed *ogg;      /* neither: Ogg Opus undecoded; owned, with its user pointer */
+	void *ogg_user;
 	struct err_why why;
 };
 
@@ -22,6 +25,7 @@ struct input_options {
 	struct reader_options reader;
 	struct source_args source;
 	bool streams_only;        /* an audio file is an error */
+	bool undecoded;           /* Ogg Opus comes as its packets, any other audio file is an error that names capture */
 	uint32_t block_frames;    /* of audio files; 0 the default */
 };
 

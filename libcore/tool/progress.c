@@ -1,5 +1,7 @@
 #include "tool/progress.h"
 
+#include "base/units.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -12,7 +14,7 @@ static int64_t now_ns(void)
 {
 	struct timespec ts;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+	return (int64_t)ts.tv_sec * UNITS_NS_PER_S + ts.tv_nsec;
 }
 
 void progress_begin(struct progress *p, const struct tool *t)
@@ -46,7 +48,7 @@ void progress_update(struct progress *p, double position_s, double total_s)
 	if (now < p->next_ns)
 		return;
 	p->next_ns = now + EVERY_NS;
-	double elapsed_s = (double)(now - p->start_ns) / 1e9;
+	double elapsed_s = (double)(now - p->start_ns) / UNITS_NS_PER_S;
 	double speed = position_s / elapsed_s;
 	int n = snprintf(line, sizeof(line), "%s: %s", p->tool, clock_text(position_s, position));
 	if (total_s > 0)

@@ -81,6 +81,18 @@ static void count_feed(struct stats *s, struct feed *f, double *position_s, doub
 	stats_set(&s->damaged_bytes, damaged);
 }
 
+static void count_ogg(struct stats *s, const struct oggfeed *f, double *position_s, double *total_s)
+{
+	stats_set(&s->packets_in, f->n_packets);
+	stats_set(&s->frames_in, f->n_frames);
+	stats_set(&s->gaps, f->ogg.n_holes);
+	stats_set(&s->lost_frames, f->ogg.lost_frames);
+	stats_set(&s->damaged_bytes, f->ogg.damaged_bytes);
+	*position_s = units_to_s((int64_t)f->n_frames, 48000, 1);
+	if (f->ogg.n_frames >= 0)
+		*total_s = units_to_s(f->ogg.n_frames, 48000, 1);
+}
+
 void pump_count(struct pump *p)
 {
 	double position_s = 0, total_s = -1;
@@ -90,6 +102,8 @@ void pump_count(struct pump *p)
 		return;
 	if (p->in.is_stream)
 		count_reader(&p->stats, &p->in.reader, &position_s);
+	else if (p->in.ogg)
+		count_ogg(&p->stats, p->in.ogg, &position_s, &total_s);
 	else
 		count_feed(&p->stats, &p->in.feed, &position_s, &total_s);
 	for (unsigned i = 0; i < p->out.n_tracks; i++)
@@ -112,6 +126,11 @@ static enum err begin(struct pump *p)
 		p->out.stream.clock_quality = from->clock_quality;
 		p->out.stream.tai_utc_s = from->tai_utc_s;
 		memcpy(p->out.stream.name, from->name, sizeof(from->name));
+	} else if (p->in.ogg) {
+		/* What it is, not where it lies. */
+		const struct track *t = &p->in.ogg->ogg.track;
+		writer_seed(&p->out, &p->in.ogg->ogg.serial, sizeof(p->in.ogg->ogg.serial));
+		writer_seed(&p->out, t->tlv, t->tlv_bytes);
 	} else {
 		writer_seed(&p->out, p->in.name, strlen(p->in.name));
 	}

@@ -11,15 +11,8 @@
 #include "tool/tool.h"
 #include "wire/writer.h"
 
-/*
- * Called before the loop flushes and reads on: packets handed out so far, and what they point to, end their life now.
- * A stage that gathers hands on what it holds.
- */
-typedef enum err pump_drain_fn(void *stage);
-
 struct pump {
 	struct tool *tool;
-	pump_drain_fn *drain;     /* NULL none; set after pump_open() */
 	struct input in;
 	struct writer out;
 	struct stats stats;

@@ -1,5 +1,7 @@
 #include "tool/stats.h"
 
+#include "base/units.h"
+
 #include "base/heap.h"
 
 #include <errno.h>
@@ -38,7 +40,7 @@ static int64_t clock_ns(clockid_t id)
 {
 	struct timespec ts;
 	clock_gettime(id, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+	return (int64_t)ts.tv_sec * UNITS_NS_PER_S + ts.tv_nsec;
 }
 
 /* A small file of /proc as a string.  Returns: bytes read, 0 on failure. */
@@ -124,17 +126,17 @@ static void print_line(struct stats *s, bool final)
 {
 	struct line l = { .n = 0 };
 	int64_t now = clock_ns(CLOCK_MONOTONIC), cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-	double span_s = (double)(now - s->last_ns) / 1e9;
+	double span_s = (double)(now - s->last_ns) / UNITS_NS_PER_S;
 	double cpu_pct = span_s > 0 ? (double)(cpu - s->last_cpu_ns) / 1e7 / span_s : 0;
 
 	if (final) { /* over the whole run */
-		span_s = (double)(now - s->start_ns) / 1e9;
+		span_s = (double)(now - s->start_ns) / UNITS_NS_PER_S;
 		cpu_pct = span_s > 0 ? (double)cpu / 1e7 / span_s : 0;
 	}
 	s->last_ns = now;
 	s->last_cpu_ns = cpu;
 #define GET(counter) atomic_load_explicit(&s->counter, memory_order_relaxed)
-	add(&l, "{\"tool\": \"%s\", \"t_s\": %.6f, \"final\": %s", s->tool->name, (double)(now - s->start_ns) / 1e9, final ? "true" : "false");
+	add(&l, "{\"tool\": \"%s\", \"t_s\": %.6f, \"final\": %s", s->tool->name, (double)(now - s->start_ns) / UNITS_NS_PER_S, final ? "true" : "false");
 	add(&l, ", \"packets_in\": %" PRIu64 ", \"packets_out\": %" PRIu64, GET(packets_in), GET(packets_out));
 	add(&l, ", \"frames_in\": %" PRIu64 ", \"frames_out\": %" PRIu64, GET(frames_in), GET(frames_out));
 	add(&l, ", \"gaps\": %" PRIu64 ", \"lost_frames\": %" PRIu64, GET(gaps), GET(lost_frames));
@@ -164,9 +166,9 @@ static void *printer(void *arg)
 	clock_gettime(CLOCK_MONOTONIC, &next);
 	pthread_mutex_lock(&s->lock);
 	while (!s->ending) {
-		int64_t ns = next.tv_nsec + (int64_t)(s->tool->stats.value * 1e9);
-		next.tv_sec += ns / 1000000000;
-		next.tv_nsec = ns % 1000000000;
+		int64_t ns = next.tv_nsec + (int64_t)(s->tool->stats.value * UNITS_NS_PER_S);
+		next.tv_sec += ns / UNITS_NS_PER_S;
+		next.tv_nsec = ns % UNITS_NS_PER_S;
 		while (!s->ending && pthread_cond_timedwait(&s->wake, &s->lock, &next) != ETIMEDOUT)
 			;
 		if (!s->ending)

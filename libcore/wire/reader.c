@@ -203,23 +203,48 @@ static bool stream_is_alive(const struct reader *r, uint8_t *at, size_t n)
 }
 
 /*
- * Does a sound header belong here?  After damage a STREAM may be a payload's own: it is taken only when nothing of the
- * current stream follows within reach.  Returns: ERR_OK yes, ERR_FORMAT no, ERR_AGAIN more input decides.
+ * A STREAM with the current id that nobody announced as a repetition, found while looking for the way back: a stray copy
+ * if the track numbers behind it go on where we are, the same stream from its beginning (`cat cut.weir whole.weir`) if not.
+ */
+static bool is_stray_start(struct reader *r, uint8_t *at, size_t n)
+{
+	struct packet p;
+
+	for (uint8_t *end = at + n; at < end; at++) {
+		at = memmem(at, (size_t)(end - at), sync_bytes, sizeof(sync_bytes));
+		if (!at)
+			return false;
+		if (packet_unpack(&p, at, (size_t)(end - at), r->max_payload_bytes) != ERR_OK || p.sid != r->sid || p.type != PACKET_DATA)
+			continue;
+		const struct reader_track *rt = reader_track(r, p.track);
+		if (rt && rt->have_seq)
+			return p.seq - rt->expect_seq < 0x80000000u;
+	}
+	return false;
+}
+
+/*
+ * Does a sound header belong here?  Where bytes may be missing a STREAM may be a payload's own: it is taken only when nothing
+ * of the current stream follows within reach.  Returns: ERR_OK yes, ERR_FORMAT no, ERR_AGAIN more input decides.
  */
 static enum err belongs(struct reader *r, const struct packet *p, size_t n)
 {
+	bool start = p->type == PACKET_STREAM && !(p->flags & PACKET_REPEAT);
+
 	if (!r->have_sid)
 		return p->type == PACKET_STREAM || r->scanning ? ERR_OK : ERR_FORMAT;
-	if (p->sid == r->sid && !(r->ended && p->type != PACKET_STREAM))
-		return ERR_OK;
 	if (p->type != PACKET_STREAM)
-		return ERR_FORMAT;
-	if (!r->scanning || r->ended)
+		return p->sid == r->sid && !r->ended ? ERR_OK : ERR_FORMAT;
+	/* Behind a payload that nothing vouches for, too, bytes may be missing, and this be in the middle of the next payload. */
+	bool certain = !r->scanning && r->back_bytes < PACKET_UNIT_BYTES;
+	if (r->ended || certain || (p->sid == r->sid && !start))
 		return ERR_OK;
 	if (n < LOOK_AHEAD_BYTES && !at_input_end(r))
 		return ERR_AGAIN;
-	size_t reach = n < LOOK_AHEAD_BYTES ? n : LOOK_AHEAD_BYTES;
-	return stream_is_alive(r, p->head + PACKET_HEADER_BYTES, reach - PACKET_HEADER_BYTES) ? ERR_FORMAT : ERR_OK;
+	uint8_t *behind = p->head + PACKET_HEADER_BYTES;
+	size_t reach = (n < LOOK_AHEAD_BYTES ? n : LOOK_AHEAD_BYTES) - PACKET_HEADER_BYTES;
+	bool stray = p->sid == r->sid ? is_stray_start(r, behind, reach) : stream_is_alive(r, behind, reach);
+	return stray ? ERR_FORMAT : ERR_OK;
 }
 
 /* Step to the next place where a header could begin.  Returns: ERR_OK when one may be there, ERR_AGAIN, ERR_END. */
@@ -263,7 +288,7 @@ static enum err end_of_input(struct reader *r, size_t n)
 		pass_over(r, n);
 	if (!r->ended && !r->stopped)
 		r->truncated = true;
-	if (!r->have_sid && !r->stopped) {
+	if (!r->have_sid && !r->stopped && !r->began_as_stream) {
 		if (r->n_bytes == 0)
 			return fail(r, err_say(&r->why, ERR_FORMAT, r->name, "empty: no stream came"));
 		return fail(r, err_say(&r->why, ERR_FORMAT, r->name, "not a weir stream"));
@@ -280,6 +305,8 @@ static enum err next_sound(struct reader *r, struct packet *p)
 		uint8_t *at = base + r->used_bytes;
 		size_t n = have - r->used_bytes;
 
+		if (!r->have_sid && !r->scanning && n >= 4 && get_le32(at) == PACKET_SYNC)
+			r->began_as_stream = true;
 		if (!r->have_sid && !r->scanning && n >= 4 && get_le32(at) != PACKET_SYNC) {
 			/* It does not begin as a stream does: a header somewhere near would do. */
 			if (n < LOOK_AHEAD_BYTES && !at_input_end(r))

@@ -64,6 +64,7 @@ struct reader {
 	struct packet_stream stream;  /* the current STREAM */
 	uint32_t sid;
 	bool have_sid, ended, eof, stopped;
+	bool began_as_stream;         /* its first bytes were a sync word */
 	uint32_t max_payload_bytes;
 	/* finding packets */
 	size_t used_bytes;            /* of the ring, handed out or passed over since the last fill */

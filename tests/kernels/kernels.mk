@@ -1,4 +1,4 @@
-# The kernels' checker and benchmark.  check_kernels runs it as a test; --bench is for people and `make bench`.
+# The checker of the kernels, run by `make check`; with --bench it times them instead.
 
 KERNELS     := $(B)/tests/kernels/kernels
 KERNELS_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/kernels/*.c))

@@ -4,16 +4,20 @@
 
 lint()
 {
-	local f s
-	# As installed, so that references between the pages are followed.
-	for f in "$TOP"/man/*.[157]; do
-		s=${f##*.}
-		mkdir -p "stage/man$s"
-		cp "$f" "stage/man$s/"
-	done
-	MANPATH=$PWD/stage mandoc -Tlint -Wall stage/man?/* >lint.out 2>&1 || :
-	sed -i '/outdated mandoc.db/d' lint.out
+	# mandoc looks for other pages only where the system keeps its own: references() does that for ours.
+	mandoc -Tlint -Wall "$TOP"/man/*.[157] >lint.out 2>&1 || :
+	sed -i -e '/outdated mandoc.db/d' -e '/referenced manual not found/d' lint.out
 	empty lint.out
+}
+
+# Pages refer to pages of this project alone, and to ones that exist.
+references()
+{
+	local name section bad=0
+	while read -r name section; do
+		[ -e "$TOP/man/$name.$section" ] || { echo "there is no man/$name.$section"; bad=1; }
+	done < <(sed -n 's/^\.\(It \)\{0,1\}Xr \([^ ]*\) \([0-9]\).*/\2 \3/p' "$TOP"/man/*.[157] | sort -u)
+	return $bad
 }
 
 sections()
@@ -38,7 +42,7 @@ every_tool()
 	return $bad
 }
 
-# One line says the same in the page, in the list of `weir` and in `TOOL --help`.
+# One line says the same in the page and in the list of `weir`.
 summaries()
 {
 	local t summary bad=0
@@ -49,7 +53,6 @@ summaries()
 		summary=$(sed -n "s/^  $t  *//p" list)
 		[ -n "$summary" ] || { echo "'weir' does not list $t"; bad=1; continue; }
 		grep -qFx ".Nd $summary" "$TOP/man/weir-$t.1" || { echo "man/weir-$t.1: .Nd is not: $summary"; bad=1; }
-		"$t" --help | grep -qF -- "$summary" || { echo "$t --help does not say: $summary"; bad=1; }
 	done
 	return $bad
 }
@@ -59,7 +62,8 @@ if have mandoc; then
 else
 	skip_case "mandoc has nothing to say" "mandoc is not installed"
 fi
+test_case "pages refer to pages that exist" references
 test_case "pages have their sections" sections
 test_case "every tool has a page" every_tool
-test_case "page, list and --help have the same summary" summaries
+test_case "page and list have the same summary" summaries
 done_testing

@@ -1,0 +1,434 @@
+/* capture: audio files, pipes, raw samples and generators become PCM tracks of a stream. */
+#include "base/units.h"
+#include "media/reshape.h"
+#include "media/source.h"
+#include "tool/describe.h"
+#include "tool/feed.h"
+#include "tool/progress.h"
+#include "tool/stats.h"
+#include "tool/tool.h"
+#include "wire/writer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define REALTIME_BLOCK_FRAMES 960u /* 20 ms at 48 kHz, unless --block says otherwise */
+
+struct options {
+	uint32_t rate_hz;
+	int64_t channels, block_frames;
+	int format;              /* index into formats, −1 none */
+	struct opt_list names;
+	struct opt_time duration, start;
+	bool realtime, dither, list, json;
+};
+
+struct capture {
+	struct options options;
+	struct tool tool;
+	struct stats stats;
+	struct progress progress;
+	struct feed feed;
+	struct writer out;
+	size_t *note_said;       /* bytes of each source's note that were printed */
+	int64_t start_ns;        /* CLOCK_MONOTONIC of media time 0, with --realtime */
+	double total_s;
+	uint8_t aside[PACKET_MAX_PAYLOAD_BYTES];
+	struct err_why why;
+};
+
+/* Formats that -f takes: the first four are the stream's own, the others are for raw: only. */
+enum { FORMAT_S16, FORMAT_S24, FORMAT_S32, FORMAT_F32, N_STREAM_FORMATS };
+
+static const struct opt_choice formats[] = {
+	{ "s16", FORMAT_S16 }, { "s24", FORMAT_S24 }, { "s32", FORMAT_S32 }, { "f32", FORMAT_F32 }, { "s16be", 4 }, { "s24be", 5 },
+	{ "s32be", 6 }, { "f32be", 7 }, { "f64", 8 }, { "f64be", 9 }, { "s8", 10 }, { "u8", 11 }, { "alaw", 12 }, { "ulaw", 13 }, { NULL, 0 }
+};
+
+static const enum sample samples[N_STREAM_FORMATS] = { SAMPLE_S16, SAMPLE_S24, SAMPLE_S32, SAMPLE_F32 };
+
+static bool has_prefix(const char *text, const char *prefix)
+{
+	return !strncmp(text, prefix, strlen(prefix));
+}
+
+/* ---- --list ---- */
+
+static const char *const list_files[] = {
+	"WAV (RIFF, RIFX, RF64, BW64)", "W64", "AIFF, AIFF-C", "CAF", "AU", "FLAC", "Ogg FLAC", "Ogg Opus", "Ogg Vorbis", "MP3 (and layers I, II)",
+	"what else libsndfile reads",
+};
+static const char *const list_generators[] = {
+	"gen:sine:freq=1000,level=-20dB", "gen:noise:white|pink,level=-20dB,seed=1", "gen:sweep:from=20,to=20000,time=10s,level=-20dB",
+	"gen:impulse:every=1s,level=0dB", "gen:silence", "gen:ident:level=-20dB", "gen:count",
+};
+
+static void print_json_list(const char *key, const char *const *words, size_t n)
+{
+	printf("\"%s\": [", key);
+	for (size_t i = 0; i < n; i++) {
+		printf("%s", i ? ", " : "");
+		describe_json_string(stdout, words[i], strlen(words[i]));
+	}
+	printf("]");
+}
+
+static void print_list(bool json)
+{
+	if (json) {
+		printf("{\"devices\": [], ");
+		print_json_list("files", list_files, ARRAY_LEN(list_files));
+		printf(", ");
+		print_json_list("generators", list_generators, ARRAY_LEN(list_generators));
+		printf("}\n");
+		return;
+	}
+	printf("Devices: none; this build has no support for them.\nFiles and pipes, known by their content:\n");
+	for (size_t i = 0; i < ARRAY_LEN(list_files); i++)
+		printf("  %s\n", list_files[i]);
+	printf("Headerless samples, with -r, -c and -f:\n  raw:PATH, raw:-\nGenerators, with what is taken if it is left out:\n");
+	for (size_t i = 0; i < ARRAY_LEN(list_generators); i++)
+		printf("  %s\n", list_generators[i]);
+}
+
+/* ---- opening ---- */
+
+static enum err reshape(struct capture *c, struct source *s, const char *spec, uint32_t seed)
+{
+	const struct options *o = &c->options;
+	struct reshape_options shape = { .dither = o->dither, .seed = seed };
+
+	/* raw: and gen: have their rate and channels from the options already, and raw:'s format is what it is read as. */
+	if (has_prefix(spec, "raw:") || has_prefix(spec, "gen:"))
+		return ERR_OK;
+	shape.rate_hz = o->rate_hz;
+	shape.channels = (uint16_t)o->channels;
+	shape.format = o->format >= 0 ? samples[o->format] : SAMPLE_CODED;
+	return reshape_open(s, &shape, &c->why);
+}
+
+static enum err open_one(struct capture *c, struct source *s, const char *spec, unsigned i)
+{
+	const struct options *o = &c->options;
+	uint32_t gen_hz = o->rate_hz ? o->rate_hz : 48000;
+	struct source_args args = {
+		.rate_hz = o->rate_hz, .channels = (uint16_t)o->channels, .format = o->format >= 0 ? formats[o->format].word : NULL,
+		.duration_frames = -1, .stdin_fd = STDIN_FILENO, .stop = &tool_stop,
+	};
+	char name[128];
+	enum err e;
+
+	if (o->duration.is_set)
+		args.duration_frames = opt_time_frames(&o->duration, gen_hz, 1) + (o->start.is_set ? opt_time_frames(&o->start, gen_hz, 1) : 0);
+	if ((e = source_open(s, spec, &args, &c->why)))
+		return e;
+	if (o->start.is_set && (e = source_trim(s, opt_time_frames(&o->start, track_rate_hz(&s->track), 1)))) {
+		c->why = s->why;
+		return e;
+	}
+	if ((e = reshape(c, s, spec, i + 1)))
+		return e;
+	if ((e = track_set_name(&s->track, i < o->names.n ? o->names.value[i] : feed_name_of(spec, name, sizeof(name)))))
+		return err_say(&c->why, e, "-n", "%s", e == ERR_LIMIT ? "name and tags are more than an announcement holds (64 KiB)" : err_text(e));
+	return ERR_OK;
+}
+
+/* Everything that makes this stream what it is: the same command on the same files gives the same bytes. */
+static void seed(struct capture *c, char *const *specs)
+{
+	const struct options *o = &c->options;
+	char text[256];
+
+	for (unsigned i = 0; i < c->feed.n_tracks; i++) {
+		const struct feed_track *t = &c->feed.tracks[i];
+		const struct track *a = &t->source.track;
+
+		snprintf(text, sizeof(text), "%u %u/%u %u %s %" PRIX64 " %" PRId64 " %u", i, a->rate_num, a->rate_den, a->channels,
+			track_sample_name(a->sample), a->wave_mask, t->source.n_frames, t->block_frames);
+		writer_seed(&c->out, text, strlen(text) + 1);
+		writer_seed(&c->out, specs[i], strlen(specs[i]) + 1);
+		if (a->tlv_bytes)
+			writer_seed(&c->out, a->tlv, a->tlv_bytes);
+	}
+	snprintf(text, sizeof(text), "%d %d %" PRId64 " %d %d %" PRId64 " %d", o->duration.is_set, o->duration.is_frames, o->duration.value,
+		o->start.is_set, o->start.is_frames, o->start.value, o->dither);
+	writer_seed(&c->out, text, strlen(text) + 1);
+}
+
+static enum err open_all(struct capture *c, char *const *specs, unsigned n)
+{
+	const struct options *o = &c->options;
+	struct source *sources = calloc(n, sizeof(*sources));
+	enum err e = ERR_NOMEM;
+	unsigned n_open = 0;
+	uint32_t block = (uint32_t)o->block_frames;
+
+	c->note_said = calloc(n, sizeof(*c->note_said));
+	if (!sources || !c->note_said) {
+		err_say(&c->why, e, "sources", "%s", err_text(e));
+		goto out;
+	}
+	for (; n_open < n; n_open++) {
+		if ((e = open_one(c, &sources[n_open], specs[n_open], n_open)))
+			break;
+	}
+	if (e) {
+		source_release(&sources[n_open]);
+		goto out;
+	}
+	if (!block && o->realtime)
+		block = REALTIME_BLOCK_FRAMES;
+	if ((e = feed_open(&c->feed, sources, n, block, &c->why)))
+		goto out;
+	n_open = 0;
+	for (unsigned i = 0; i < n; i++) {
+		struct feed_track *t = &c->feed.tracks[i];
+		const struct track *a = &t->source.track;
+
+		if (o->block_frames > t->block_frames)
+			tool_note(&c->tool, t->source.name, "--block %" PRId64 " is more than a packet holds: %u frames", o->block_frames, t->block_frames);
+		if (o->duration.is_set)
+			t->end_pos = a->first_pos + opt_time_frames(&o->duration, a->rate_num, a->rate_den);
+		double s = t->source.n_frames < 0 ? -1 : units_to_s(t->source.n_frames, a->rate_num, a->rate_den);
+		double end_s = o->duration.is_set ? units_to_s(t->end_pos - a->first_pos, a->rate_num, a->rate_den) : -1;
+		if (end_s >= 0 && (s < 0 || end_s < s))
+			s = end_s;
+		if (s > c->total_s)
+			c->total_s = s;
+	}
+out:
+	while (n_open > 0)
+		source_release(&sources[--n_open]);
+	free(sources);
+	return e;
+}
+
+/* ---- running ---- */
+
+static void say_notes(struct capture *c, unsigned i)
+{
+	const struct source *s = &c->feed.tracks[i].source;
+	size_t n = strlen(s->note), from = c->note_said[i];
+
+	if (n > from)
+		tool_note(&c->tool, s->name, "%s", s->note + from + (from && !strncmp(s->note + from, "; ", 2) ? 2 : 0));
+	c->note_said[i] = n;
+}
+
+static void count(struct capture *c)
+{
+	struct stats *s = &c->stats;
+	uint64_t frames = 0, gaps = 0, lost = 0, damaged = 0;
+	double at_s = 0;
+
+	if (!s->running && !c->progress.on)
+		return;
+	for (unsigned i = 0; i < c->feed.n_tracks; i++) {
+		const struct feed_track *t = &c->feed.tracks[i];
+		const struct track *a = &t->source.track;
+		const struct writer_track *wt = writer_track(&c->out, t->id);
+
+		frames += wt ? wt->frames : 0;
+		gaps += t->n_gaps;
+		lost += t->source.lost_frames;
+		damaged += t->source.damaged_bytes;
+		double s_here = units_to_s(t->next_pos - a->first_pos, a->rate_num, a->rate_den);
+		at_s = s_here > at_s ? s_here : at_s;
+	}
+	stats_set(&s->frames_in, frames);
+	stats_set(&s->frames_out, frames);
+	stats_set(&s->packets_out, c->out.n_packets);
+	stats_set(&s->gaps, gaps);
+	stats_set(&s->lost_frames, lost);
+	stats_set(&s->damaged_bytes, damaged);
+	progress_update(&c->progress, at_s, c->total_s > 0 ? c->total_s : -1);
+}
+
+/* Wait until the clock has come to the end of the block, as a device would have; then it goes out at once. */
+static enum err pace(struct capture *c, const struct feed_track *t)
+{
+	const struct track *a = &t->source.track;
+	int64_t due_ns = c->start_ns + units_to_ns(t->next_pos, a->rate_num, a->rate_den);
+	struct timespec due = { .tv_sec = due_ns / UNITS_NS_PER_S, .tv_nsec = due_ns % UNITS_NS_PER_S };
+
+	while (!tool_stop && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL) == EINTR)
+		;
+	return writer_flush(&c->out);
+}
+
+static enum err put_gap(struct capture *c, struct feed_track *t, int64_t pos, uint64_t n_frames, uint16_t reason)
+{
+	struct packet_gap gap = { .reason = reason, .utc_ns = UNITS_UNKNOWN_NS };
+	enum err e = ERR_OK;
+
+	while (!e && n_frames) {
+		uint32_t n = n_frames < UINT32_MAX ? (uint32_t)n_frames : UINT32_MAX;
+		e = writer_gap(&c->out, t->id, pos, n, &gap);
+		pos += n;
+		n_frames -= n;
+	}
+	return e;
+}
+
+static enum err end_track(struct capture *c, struct feed_track *t)
+{
+	struct source *s = &t->source;
+
+	say_notes(c, t->id - 1u);
+	if (s->warning[0])
+		tool_warn(&c->tool, s->name, "%s", s->warning);
+	return writer_end_track(&c->out, t->id, s->cut ? PACKET_END_TRUNCATED : tool_stop ? PACKET_END_INTERRUPTED : PACKET_END_NORMAL);
+}
+
+/* One block of one track: read to where it will be written from. */
+static enum err one_block(struct capture *c, struct feed_track *t)
+{
+	struct source_block b;
+	uint64_t hole;
+	enum err e;
+
+	/* Nothing is held back while we wait. */
+	if (source_would_block(&t->source) && (e = writer_flush(&c->out)))
+		return e;
+	uint8_t *room = writer_reserve(&c->out, (size_t)t->block_frames * t->source.track.frame_bytes);
+	if (!room)
+		return c->out.failed;
+	e = feed_read(&c->feed, t, room, &b, &hole);
+	if (e == ERR_END)
+		return end_track(c, t);
+	if (e)
+		return e;
+	if (b.track_changed)
+		return writer_announce(&c->out, &t->source.track);
+	if (hole) {
+		/* The hole goes before the frames, and needs the place where they are: they step aside. */
+		size_t n_bytes = b.n_frames * t->source.track.frame_bytes;
+		memcpy(c->aside, room, n_bytes);
+		if ((e = put_gap(c, t, b.pos - (int64_t)hole, hole, PACKET_GAP_UNKNOWN)))
+			return e;
+		if (!(room = writer_reserve(&c->out, n_bytes)))
+			return c->out.failed;
+		memcpy(room, c->aside, n_bytes);
+	}
+	if (b.gap_frames && (e = put_gap(c, t, b.pos, b.gap_frames, b.gap_reason)))
+		return e;
+	if (b.n_frames) {
+		struct packet p = packet_data(t->id, b.pos, (uint32_t)b.n_frames, (uint32_t)(b.n_frames * t->source.track.frame_bytes));
+		p.flags |= b.flags;
+		if ((e = writer_commit(&c->out, &p)))
+			return e;
+	}
+	return c->options.realtime ? pace(c, t) : ERR_OK;
+}
+
+static enum err run(struct capture *c, char *const *specs)
+{
+	struct feed_track *t;
+	struct timespec now;
+	enum err e;
+
+	seed(c, specs);
+	if ((e = writer_begin(&c->out)))
+		return e;
+	for (unsigned i = 0; i < c->feed.n_tracks; i++) {
+		say_notes(c, i);
+		if ((e = writer_announce(&c->out, &c->feed.tracks[i].source.track)))
+			return e;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	c->start_ns = now.tv_sec * UNITS_NS_PER_S + now.tv_nsec;
+	while (!tool_stop && (t = feed_turn(&c->feed))) {
+		if ((e = one_block(c, t)))
+			return e;
+		count(c);
+	}
+	bool cut = feed_is_cut(&c->feed);
+	if ((e = writer_end(&c->out, cut ? PACKET_END_TRUNCATED : tool_stop ? PACKET_END_INTERRUPTED : PACKET_END_NORMAL)))
+		return e;
+	count(c);
+	return cut ? ERR_CUT : ERR_OK;
+}
+
+static void check_usage(struct capture *c, char *const *specs, int n)
+{
+	const struct options *o = &c->options;
+	bool stdin_used = false;
+
+	if (n < 1)
+		tool_usage(&c->tool, "no source", "give a file, -, raw:PATH or gen:NAME; capture --help says more");
+	if (n > (int)PACKET_MAX_TRACK)
+		tool_usage(&c->tool, "sources", "%d are too many (1 to %u)", n, PACKET_MAX_TRACK);
+	if (o->names.n > (unsigned)n)
+		tool_usage(&c->tool, "-n", "%u names for %d sources", o->names.n, n);
+	for (int i = 0; i < n; i++) {
+		bool is_raw = has_prefix(specs[i], "raw:");
+
+		if (!strcmp(specs[i], "-") || !strcmp(specs[i], "raw:-")) {
+			if (stdin_used)
+				tool_usage(&c->tool, specs[i], "stdin cannot be two sources");
+			stdin_used = true;
+		}
+		if (!is_raw && o->format >= (int)N_STREAM_FORMATS)
+			tool_usage(&c->tool, "-f", "'%s' is for raw: sources only; for %s s16, s24, s32 or f32", formats[o->format].word, specs[i]);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static struct capture c = { .options = { .format = -1, .dither = true } };
+	struct options *o = &c.options;
+	enum err e;
+
+	const struct opt options[] = {
+		OPT_GROUP("What comes out (without these everything stays as the source has it):"),
+		OPT_RATE('r', "rate", &o->rate_hz, TRACK_MIN_RATE_HZ, TRACK_MAX_RATE_HZ, "resample to this rate; of raw: and gen: their rate"),
+		OPT_INT('c', "channels", "CHANNELS", &o->channels, 1, TRACK_MAX_CHANNELS, "make so many channels; of raw: and gen: their channels"),
+		OPT_CHOICE('f', "format", "FORMAT", &o->format, formats, "sample format; of raw: the one it is in"),
+		OPT_CLEAR(0, "no-dither", &o->dither, "round without dither where -f, -r or -c drops bits"),
+		OPT_LIST('n', "name", "NAME", &o->names, "name of the track; again for each further source (its file name)"),
+		OPT_GROUP("How much of it, and when:"),
+		OPT_TIME('d', "duration", "TIME", &o->duration, 0, 1e9, "end after this much"),
+		OPT_TIME(0, "start", "TIME", &o->start, 0, 1e9, "leave out what comes before"),
+		OPT_FLAG(0, "realtime", &o->realtime, "at the pace of a live source, in blocks of 960 frames"),
+		OPT_INT(0, "block", "FRAMES", &o->block_frames, 1, 65536, "frames a packet (4096, or as many as fit)"),
+		OPT_GROUP("Other:"),
+		OPT_FLAG(0, "list", &o->list, "print what can be captured, and exit"),
+		OPT_FLAG(0, "json", &o->json, "with --list: as JSON"),
+		OPT_END
+	};
+	tool_begin(&c.tool, "capture", "[options] SOURCE...", "Audio files, pipes, raw samples and generators become PCM tracks.",
+		options, &argc, &argv);
+
+	if (o->list) {
+		print_list(o->json);
+		return tool_end(&c.tool, ERR_OK, &c.why);
+	}
+	check_usage(&c, argv + 1, argc - 1);
+	if ((e = writer_open(&c.out, STDOUT_FILENO, "<stdout>", "capture", &c.why)))
+		goto out;
+	if ((e = open_all(&c, argv + 1, (unsigned)argc - 1)))
+		goto out;
+	if ((e = stats_begin(&c.stats, &c.tool, &c.why)))
+		goto out;
+	progress_begin(&c.progress, &c.tool);
+	e = run(&c, argv + 1);
+	if (e && e != ERR_CUT) {
+		if (!c.why.reason[0])
+			c.why = c.feed.failed == e ? c.feed.why : c.out.why;
+		/* Whoever reads on must not take this for a good end. */
+		if (e != ERR_GONE && writer_end(&c.out, PACKET_END_ERROR) == ERR_GONE)
+			e = ERR_GONE;
+	}
+out:
+	progress_end(&c.progress);
+	stats_end(&c.stats);
+	feed_release(&c.feed);
+	writer_release(&c.out);
+	free(c.note_said);
+	return tool_end(&c.tool, e, &c.why);
+}

@@ -1,0 +1,180 @@
+/* demux: packets out of Ogg Opus or a weir stream, undecoded; all tracks or some, together or each in a file. */
+#include "tool/pump.h"
+#include "tool/select.h"
+#include "tool/split.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct demux {
+	struct tool tool;
+	struct pump pump;
+	struct split split;
+	const char *dir;          /* of --split; NULL: everything to stdout */
+	bool force;
+	struct opt_list wanted;
+	struct select_hits hits;
+	uint8_t is_out[65536];    /* by track: it was asked for */
+};
+
+/* A track is announced: from here on it is one of ours, or not. */
+static bool look_at_track(struct demux *self, uint16_t id)
+{
+	const struct track *t = input_track(&self->pump.in, id);
+
+	if (!t)
+		return false;
+	select_note(&self->hits, &self->wanted, t);
+	self->is_out[id] = select_match(&self->wanted, t);
+	return self->is_out[id];
+}
+
+/* A packet is handed on if it is of one of our tracks, or of the stream itself. */
+static bool is_ours(struct demux *self, const struct packet *p)
+{
+	if (p->type == PACKET_TRACK)
+		return look_at_track(self, p->track);
+	return p->track == 0 || self->is_out[p->track];
+}
+
+static enum err take(void *stage, struct packet *p)
+{
+	struct demux *self = stage;
+	return is_ours(self, p) ? pump_pass(&self->pump, p) : ERR_OK;
+}
+
+/* ---- --split ---- */
+
+static enum err split_one(struct demux *self, struct packet *p)
+{
+	const struct input *in = &self->pump.in;
+	const struct packet_stream none = { .t0_utc_ns = UNITS_UNKNOWN_NS };
+
+	if (!is_ours(self, p))
+		return ERR_OK;
+	stats_add(&self->pump.stats.packets_out, 1);
+	if (p->type == PACKET_TRACK)
+		return split_track(&self->split, input_track(&self->pump.in, p->track), in->is_stream ? &in->reader.stream : &none);
+	if (p->type == PACKET_DATA)
+		stats_add(&self->pump.stats.frames_out, p->dur);
+	return split_packet(&self->split, p);
+}
+
+static enum err split_all(struct demux *self)
+{
+	struct input *in = &self->pump.in;
+	struct packet p;
+	enum err e;
+
+	for (;;) {
+		e = input_next(in, &p);
+		if (e == ERR_OK)
+			e = split_one(self, &p);
+		else if (e == ERR_AGAIN && !(e = split_flush(&self->split)) && !(e = input_fill(in)))
+			pump_count(&self->pump);
+		if (e)
+			return e;
+	}
+}
+
+/* The files' end says what became of the input.  Returns: ERR_OK, ERR_CUT, or what failed. */
+static enum err split_close(struct demux *self, enum err e)
+{
+	struct input *in = &self->pump.in;
+	enum packet_end_reason reason = input_end_reason(in);
+	char loss[200];
+
+	if (e != ERR_END) {
+		if (split_end(&self->split, PACKET_END_ERROR) && e == ERR_OK)
+			e = self->split.why.err;
+		self->pump.why = self->split.why.reason[0] ? self->split.why : in->why;
+		return e;
+	}
+	if (tool_stop && reason == PACKET_END_NORMAL)
+		reason = PACKET_END_INTERRUPTED;
+	if (input_is_cut(in))
+		reason = PACKET_END_TRUNCATED;
+	e = split_end(&self->split, reason);
+	if (e)
+		self->pump.why = self->split.why;
+	if (e || reason != PACKET_END_TRUNCATED)
+		return e;
+	input_describe_loss(in, loss, sizeof(loss));
+	return err_say(&self->pump.why, ERR_CUT, in->name, "%s", loss);
+}
+
+/* The pump's work, with many outputs. */
+static enum err split_run(struct demux *self, const char *name, struct input_options *o)
+{
+	struct pump *p = &self->pump;
+	enum err e;
+
+	o->reader.stop = &tool_stop;
+	o->source.stop = &tool_stop;
+	p->tool = &self->tool;
+	if ((e = input_open(&p->in, name, o, &p->why)) || (e = stats_begin(&p->stats, &self->tool, &p->why)))
+		return e;
+	progress_begin(&p->progress, &self->tool);
+	if ((e = split_open(&self->split, self->dir, self->tool.name, self->force, &p->why)))
+		return e;
+	return split_close(self, split_all(self));
+}
+
+/* ---- main ---- */
+
+/* All or nothing of what was asked for is there?  A name that nobody has is an error, after the rest was done. */
+static enum err check_missing(struct demux *self, enum err e)
+{
+	char missing[128];
+
+	if ((e == ERR_OK || e == ERR_CUT) && select_missing(&self->hits, &self->wanted, missing))
+		return err_say(&self->pump.why, ERR_FORMAT, missing, "no such track in the input");
+	return e;
+}
+
+/* What an Ogg file was like that is no loss. */
+static void say_notes(struct demux *self)
+{
+	const struct input *in = &self->pump.in;
+
+	if (in->ogg && in->ogg->ogg.note[0])
+		tool_note(&self->tool, in->name, "%s", in->ogg->ogg.note);
+	if (in->ogg && in->ogg->ogg.warning[0] && !in->ogg->ogg.cut)
+		tool_warn(&self->tool, in->name, "%s", in->ogg->ogg.warning);
+}
+
+int main(int argc, char **argv)
+{
+	static struct demux self;
+	struct input_options input = { .undecoded = true };
+	struct err_why why = { 0 };
+	enum err e;
+
+	const struct opt options[] = {
+		OPT_LIST('t', "track", "TRACK", &self.wanted, "take only these tracks: number, name or kind; a list with commas, or often"),
+		OPT_STRING(0, "split", "DIR", &self.dir, "write each track to a file of its own, DIR/NN-NAME.weir, and nothing to stdout"),
+		OPT_FLAG('y', "force", &self.force, "overwrite files that are there"),
+		OPT_END
+	};
+	tool_begin(&self.tool, "demux", "[options] [FILE]",
+		"Take the packets out of an Ogg Opus file or a stream of several tracks, undecoded.", options, &argc, &argv);
+	if (argc > 2)
+		tool_usage(&self.tool, argv[2], "one input at most");
+	if (self.dir && !*self.dir)
+		tool_usage(&self.tool, "--split", "'' is no folder");
+	if (self.force && !self.dir)
+		tool_usage(&self.tool, "--force", "nothing is overwritten without --split");
+	if (select_check(&self.wanted, &why))
+		tool_usage(&self.tool, why.thing, "%s", why.reason);
+
+	const char *name = argc > 1 ? argv[1] : "-";
+	if (self.dir)
+		e = split_run(&self, name, &input);
+	else if (!(e = pump_open(&self.pump, &self.tool, name, &input)))
+		e = pump_run(&self.pump, take, NULL, &self);
+	say_notes(&self);
+	e = check_missing(&self, e);
+	split_release(&self.split);
+	pump_release(&self.pump);
+	return tool_end(&self.tool, e, &self.pump.why);
+}

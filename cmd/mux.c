@@ -1,0 +1,449 @@
+/* mux: join streams into one, or write tracks to files. */
+#include "tool/join.h"
+#include "tool/progress.h"
+#include "tool/select.h"
+#include "tool/stats.h"
+#include "tool/takes.h"
+#include "tool/tool.h"
+#include "wire/writer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct mux {
+	struct tool tool;
+	const char *output;       /* NULL: a stream to stdout */
+	int format;               /* enum sink_format, 0: by the name */
+	struct opt_list wanted, tags;
+	struct select_hits hits;
+	struct takes_options takes_options;
+	uint64_t rf64_above_bytes;
+	bool force;
+
+	struct join join;
+	bool is_stream;           /* what is written is a weir stream */
+	struct sinkfile file;     /* of a .weir file */
+	struct writer writer;
+	struct takes takes;       /* of all other files */
+	bool begun;
+	struct stats stats;
+	atomic_uint_fast64_t gap_frames, clipped_samples, files;
+	struct progress progress;
+	struct err_why why;
+};
+
+/* ---- the stream ---- */
+
+/* What the inputs are makes the stream what it is: the same inputs, the same bytes. */
+static enum err begin_stream(struct mux *self)
+{
+	const struct packet_stream *from = join_stream(&self->join);
+	struct writer *w = &self->writer;
+	const struct input *in;
+
+	for (unsigned i = 0; i < self->join.n_sources; i++) {
+		in = join_input(&self->join, i);
+		if (in && in->is_stream)
+			writer_seed(w, in->reader.stream.uuid, sizeof(in->reader.stream.uuid));
+		else if (in)
+			writer_seed(w, in->name, strlen(in->name));
+	}
+	if (from) {
+		w->stream.t0_utc_ns = from->t0_utc_ns;
+		w->stream.flags = from->flags;
+		w->stream.clock_quality = from->clock_quality;
+		w->stream.tai_utc_s = from->tai_utc_s;
+		memcpy(w->stream.name, from->name, sizeof(from->name));
+	}
+	return writer_begin(w);
+}
+
+static enum err add_tags(struct mux *self, struct track *t)
+{
+	for (unsigned i = 0; i < self->tags.n; i++) {
+		char key[128];
+		const char *equals = strchr(self->tags.value[i], '=');
+		snprintf(key, sizeof(key), "%.*s", (int)(equals - self->tags.value[i]), self->tags.value[i]);
+		enum err e = track_add_tag(t, key, equals + 1, true);
+		if (e)
+			return err_say(&self->why, e, "--tag", "'%s': %s", self->tags.value[i], err_text(e));
+	}
+	return ERR_OK;
+}
+
+static enum err announce(struct mux *self, const struct track *t)
+{
+	struct track copy = {0};
+	enum err e = track_copy(&copy, t);
+
+	if (e)
+		return e;
+	e = add_tags(self, &copy);
+	if (!e)
+		e = writer_announce(&self->writer, &copy);
+	track_release(&copy);
+	return e;
+}
+
+static enum err stream_packet(struct mux *self, struct packet *p)
+{
+	struct packet_gap gap;
+	struct packet_end end;
+
+	switch (p->type) {
+	case PACKET_STREAM:
+		return ERR_OK;
+	case PACKET_TRACK:
+		return announce(self, join_track(&self->join, p->track));
+	case PACKET_GAP:
+		if (packet_gap_unpack(&gap, p->payload, p->payload_bytes))
+			return ERR_OK;
+		return writer_gap(&self->writer, p->track, p->pos, p->dur, &gap);
+	case PACKET_END:
+		if (p->track == 0 || packet_end_unpack(&end, p->payload, p->payload_bytes))
+			return ERR_OK;
+		return writer_end_track(&self->writer, p->track, end.reason);
+	}
+	return writer_forward(&self->writer, p);
+}
+
+static enum packet_end_reason end_reason(const struct mux *self)
+{
+	return join_is_cut(&self->join) ? PACKET_END_TRUNCATED : tool_stop ? PACKET_END_INTERRUPTED : PACKET_END_NORMAL;
+}
+
+static enum err finish_stream(struct mux *self, enum err e)
+{
+	bool whole = e == ERR_OK;
+
+	if (e == ERR_OK && !self->begun)
+		e = begin_stream(self);
+	/* Who reads on must not take a failure for a good end. */
+	if (self->writer.begun && self->writer.failed == ERR_OK) {
+		enum err ended = writer_end(&self->writer, whole ? end_reason(self) : PACKET_END_ERROR);
+		e = e ? e : ended;
+	}
+	if (self->writer.failed && e == self->writer.failed && !self->why.reason[0])
+		self->why = self->writer.why;
+	if (!self->file.path)
+		return e;
+	self->file.size_bytes = self->writer.n_bytes;
+	struct err_why why = {0};
+	enum err closed = sinkfile_close(&self->file, e == ERR_OK, &why);
+	if (closed && !e) {
+		e = closed;
+		self->why = why;
+	}
+	if (!e)
+		stats_add(&self->files, 1);
+	return e;
+}
+
+/* ---- files ---- */
+
+static void say_finished(void *user, const struct takes_file *f)
+{
+	struct mux *self = user;
+	const struct track *t = f->track;
+	double s = units_to_s((int64_t)f->n_frames, t->rate_num, t->rate_den);
+	unsigned whole_s = (unsigned)s, ms = (unsigned)((s - whole_s) * 1000);
+	char time[40], size[32];
+	static const char *const units[] = { "kB", "MB", "GB", "TB" };
+	double n = (double)f->size_bytes / 1000;
+	unsigned u = 0;
+
+	if (self->tool.quiet)
+		return;
+	for (; n >= 1000 && u + 1 < ARRAY_LEN(units); u++)
+		n /= 1000;
+	if (f->size_bytes < 1000)
+		snprintf(size, sizeof(size), "%" PRIu64 " bytes", f->size_bytes);
+	else
+		snprintf(size, sizeof(size), "%.1f %s", n, units[u]);
+	if (whole_s >= 3600)
+		snprintf(time, sizeof(time), "%u:%02u:%02u.%03u", whole_s / 3600, whole_s / 60 % 60, whole_s % 60, ms);
+	else
+		snprintf(time, sizeof(time), "%u:%02u.%03u", whole_s / 60, whole_s % 60, ms);
+	tool_warn(&self->tool, f->path, "%s %s%s%s %u Hz %u ch, %s", time, sink_format_name(f->format), track_is_pcm(t) ? " " : "",
+		track_is_pcm(t) ? track_sample_name((enum sample)t->sample) : "", track_rate_hz(t), t->channels, size);
+}
+
+static void say_note(void *user, const char *thing, const char *text)
+{
+	struct mux *self = user;
+	tool_note(&self->tool, thing, "%s", text);
+}
+
+static void say_warning(void *user, const char *thing, const char *text)
+{
+	struct mux *self = user;
+	tool_warn(&self->tool, thing, "%s", text);
+}
+
+static enum err takes_one(struct mux *self, struct packet *p)
+{
+	enum err e;
+
+	if (p->type == PACKET_TRACK)
+		e = takes_announce(&self->takes, join_track(&self->join, p->track));
+	else
+		e = takes_packet(&self->takes, p);
+	if (e)
+		self->why = self->takes.why;
+	return e;
+}
+
+static enum err finish_takes(struct mux *self, enum err e)
+{
+	struct err_why why = self->why;
+	enum err finished = takes_finish(&self->takes, e == ERR_OK);
+
+	if (!e && finished) {
+		e = finished;
+		why = self->takes.why;
+	}
+	self->why = why;
+	if (!e && self->takes.lost_frames && !join_is_cut(&self->join))
+		e = err_say(&self->why, ERR_CUT, self->output, "%" PRIu64 " frames were lost before they came here, and are silence now",
+			self->takes.lost_frames);
+	return e;
+}
+
+/* ---- the work ---- */
+
+static void count(struct mux *self)
+{
+	struct stats *s = &self->stats;
+	uint64_t gaps = 0, lost = 0, dropped = 0, damaged = 0;
+
+	if (!s->running && !self->progress.on)
+		return;
+	for (unsigned i = 0; i < self->join.n_sources; i++) {
+		struct input *in = join_input(&self->join, i);
+		if (!in)
+			continue;
+		for (unsigned k = 0; in->is_stream && k < in->reader.n_tracks; k++) {
+			gaps += in->reader.tracks[k]->gaps;
+			lost += in->reader.tracks[k]->lost_frames;
+			dropped += in->reader.tracks[k]->dropped_frames;
+		}
+		damaged += in->is_stream ? in->reader.damaged_bytes : in->feed.tracks[0].source.damaged_bytes;
+		lost += in->is_stream ? 0 : in->feed.tracks[0].source.lost_frames;
+	}
+	stats_set(&s->packets_in, self->join.n_packets);
+	stats_set(&s->frames_in, self->join.frames);
+	stats_set(&s->packets_out, self->is_stream ? self->writer.n_packets : self->join.n_packets);
+	stats_set(&s->frames_out, self->is_stream ? self->join.frames : self->takes.frames + self->takes.gap_frames);
+	stats_set(&s->gaps, gaps);
+	stats_set(&s->lost_frames, lost);
+	stats_set(&s->dropped_frames, dropped);
+	stats_set(&s->damaged_bytes, damaged);
+	stats_set(&self->gap_frames, self->takes.gap_frames);
+	stats_set(&self->clipped_samples, self->takes.clipped_samples);
+	if (!self->is_stream)
+		stats_set(&self->files, self->takes.n_files);
+	progress_update(&self->progress, self->join.position_s, join_total_s(&self->join));
+}
+
+/* What was queued goes on before the packets it points to end their life. */
+static enum err settle(struct mux *self)
+{
+	enum err e = self->is_stream ? writer_flush(&self->writer) : takes_settle(&self->takes);
+
+	if (e)
+		self->why = self->is_stream ? self->writer.why : self->takes.why;
+	return e;
+}
+
+static enum err one_packet(struct mux *self, struct packet *p)
+{
+	enum err e = ERR_OK;
+
+	if (!self->begun && self->is_stream)
+		e = begin_stream(self);
+	if (!self->begun && !self->is_stream && join_stream(&self->join))
+		self->takes.options.t0_utc_ns = join_stream(&self->join)->t0_utc_ns;
+	self->begun = true;
+	if (e)
+		return e;
+	return self->is_stream ? stream_packet(self, p) : takes_one(self, p);
+}
+
+static enum err run(struct mux *self)
+{
+	struct packet p;
+	enum err e;
+
+	for (;;) {
+		e = join_next(&self->join, &p);
+		if (e == ERR_AGAIN) {
+			if ((e = settle(self)))
+				break;
+			if ((e = join_fill(&self->join))) {
+				self->why = self->join.why;
+				break;
+			}
+			count(self);
+			continue;
+		}
+		if (e) {
+			if (e != ERR_END)
+				self->why = self->join.why;
+			break;
+		}
+		if ((e = one_packet(self, &p)))
+			break;
+	}
+	if (e == ERR_END)
+		e = ERR_OK;
+	e = self->is_stream ? finish_stream(self, e) : finish_takes(self, e);
+	if (e == ERR_OK && join_is_cut(&self->join)) {
+		join_describe_loss(&self->join, &self->why);
+		e = ERR_CUT;
+	}
+	char missing[128];
+	if (e == ERR_OK && !tool_stop && select_missing(&self->hits, &self->wanted, missing))
+		e = err_say(&self->why, ERR_FORMAT, "--track", "no input has a track '%s'", missing);
+	return e;
+}
+
+/* ---- the command line ---- */
+
+static bool wants(void *user, const struct track *t)
+{
+	struct mux *self = user;
+
+	select_note(&self->hits, &self->wanted, t);
+	return select_match(&self->wanted, t);
+}
+
+static void check_tags(struct mux *self)
+{
+	for (unsigned i = 0; i < self->tags.n; i++) {
+		const char *tag = self->tags.value[i];
+		size_t n = strcspn(tag, "=");
+		bool good = n > 0 && n < 128 && tag[n] == '=';
+		for (size_t k = 0; good && k < n; k++)
+			good = tag[k] >= 0x20 && tag[k] <= 0x7D;
+		if (!good)
+			tool_usage(&self->tool, "--tag", "'%s' is not KEY=VALUE with a key of 1 to 127 printable ASCII characters", tag);
+	}
+}
+
+/* What is written, and that the options fit it. */
+static void choose_format(struct mux *self)
+{
+	struct takes_options *o = &self->takes_options;
+	struct tool *t = &self->tool;
+
+	if (!self->output) {
+		if (self->format && self->format != SINK_WEIR)
+			tool_usage(t, "--format", "'%s' needs -o (-o - writes to stdout)", sink_format_name((enum sink_format)self->format));
+		self->format = SINK_WEIR;
+	} else if (!self->format && !strcmp(self->output, "-")) {
+		tool_usage(t, "-o -", "needs --format, one of: " SINK_FORMAT_LIST);
+	} else if (!self->format) {
+		self->format = (int)sink_format_of_name(self->output);
+		if (!self->format)
+			tool_usage(t, self->output, "its ending names no format; use one of: " SINK_FORMAT_LIST ", or give --format");
+	}
+	self->is_stream = self->format == SINK_WEIR;
+	if (self->is_stream && (o->split_every.is_set || o->split_on_clock || o->sync))
+		tool_usage(t, o->sync ? "--sync" : "--split-every", "is for audio files with -o; a weir stream keeps what came as it came");
+}
+
+static enum err open_output(struct mux *self)
+{
+	struct takes_options *o = &self->takes_options;
+	enum err e;
+
+	if (!self->is_stream) {
+		o->pattern = self->output;
+		o->sink = (struct sink_args){
+			.format = (enum sink_format)self->format, .force = self->force, .tags = self->tags.n ? self->tags.value : NULL,
+			.wav_limit_bytes = self->rf64_above_bytes, .stdout_fd = STDOUT_FILENO, .stop = &tool_stop,
+		};
+		o->t0_utc_ns = UNITS_UNKNOWN_NS;
+		o->finished = say_finished;
+		o->note = say_note;
+		o->warn = say_warning;
+		o->user = self;
+		return takes_open(&self->takes, o, &self->why);
+	}
+	if (!self->output || !strcmp(self->output, "-"))
+		return writer_open(&self->writer, STDOUT_FILENO, "<stdout>", "mux", &self->why);
+	struct sinkfile_args args = { .force = self->force, .stdout_fd = STDOUT_FILENO, .stop = &tool_stop };
+	e = sinkfile_open(&self->file, self->output, &args, &self->why);
+	if (e == ERR_AGAIN) {
+		tool_warn(&self->tool, self->output, "waiting for a reader");
+		args.wait = true;
+		e = sinkfile_open(&self->file, self->output, &args, &self->why);
+	}
+	return e ? e : writer_open(&self->writer, self->file.fd, sinkfile_place(&self->file), "mux", &self->why);
+}
+
+static enum err open_inputs(struct mux *self, int argc, char **argv)
+{
+	const struct join_options o = {
+		.input = {
+			.reader = { .keep_fragments = self->is_stream, .expand_silence = !self->is_stream, .stop = &tool_stop },
+			.source = { .stdin_fd = STDIN_FILENO, .duration_frames = -1, .stop = &tool_stop },
+		},
+		.wants = wants,
+		.user = self,
+	};
+	return join_open(&self->join, argv + 1, (unsigned)(argc - 1), &o, &self->why);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct opt_choice formats[] = {
+		{ "weir", SINK_WEIR }, { "opus", SINK_OPUS }, { "wav", SINK_WAV }, { "w64", SINK_W64 }, { "rf64", SINK_RF64 },
+		{ "flac", SINK_FLAC }, { "caf", SINK_CAF }, { "aiff", SINK_AIFF }, { "raw", SINK_RAW }, { NULL, 0 },
+	};
+	static struct mux mux;
+	struct mux *self = &mux;
+	enum err e;
+	const struct opt options[] = {
+		OPT_STRING('o', "output", "FILE", &self->output, "write the tracks to FILE (-: stdout); %t %n %i and strftime's make names"),
+		OPT_CHOICE(0, "format", "FORMAT", &self->format, formats, "what FILE is; default: by its ending"),
+		OPT_FLAG('y', "force", &self->force, "overwrite existing files"),
+		OPT_LIST('t', "track", "TRACK", &self->wanted, "only this track: a number of its input, a name, or a kind; repeatable"),
+		OPT_LIST(0, "tag", "KEY=VALUE", &self->tags, "set a tag, in place of those of that key; repeatable"),
+		OPT_TIME(0, "split-every", "TIME", &self->takes_options.split_every, 0, 31536000, "begin a new file every so often, at the very frame"),
+		OPT_FLAG(0, "split-on-clock", &self->takes_options.split_on_clock, "cut at multiples of that on the wall clock (UTC)"),
+		OPT_FLAG(0, "sync", &self->takes_options.sync, "all files begin and end together, with silence where a track does not"),
+		OPT_SIZE(0, "rf64-above", &self->rf64_above_bytes, 1024, 4294967295.0, "WAV files longer than this become RF64; default 4 GiB"),
+		OPT_END
+	};
+
+	tool_begin(&self->tool, "mux", "[-o FILE] [--format FORMAT] [options] [INPUT...]",
+		"Joins streams and audio files into one stream; with -o, writes tracks to files.", options, &argc, &argv);
+	check_tags(self);
+	choose_format(self);
+	if ((e = select_check(&self->wanted, &self->why)))
+		goto out;
+	stats_key(&self->stats, "gap_frames", &self->gap_frames);
+	stats_key(&self->stats, "clipped_samples", &self->clipped_samples);
+	stats_key(&self->stats, "files", &self->files);
+	if ((e = open_output(self)) || (e = open_inputs(self, argc, argv)))
+		goto out;
+	if ((e = stats_begin(&self->stats, &self->tool, &self->why)))
+		goto out;
+	progress_begin(&self->progress, &self->tool);
+	e = run(self);
+	progress_end(&self->progress);
+	count(self);
+	stats_end(&self->stats);
+out:
+	/* Nothing was written yet if it failed before the work: no NAME.part is left. */
+	if (e && self->file.path && !self->begun)
+		sinkfile_discard(&self->file);
+	takes_release(&self->takes);
+	writer_release(&self->writer);
+	sinkfile_release(&self->file);
+	join_release(&self->join);
+	return tool_end(&self->tool, e, &self->why);
+}

@@ -1,0 +1,104 @@
+# Completions of the weir tools for bash, made by `make completions` from the option tables of the tools.
+
+# The options of a tool.
+_weir_options()
+{
+	case $1 in
+	weir) echo "-h --help --version --exec-path" ;;
+	capture) echo "-r --rate -c --channels -f --format --no-dither -n --name -d --duration --start --realtime --block --list --json -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
+	encode) echo "-b --bitrate --frame --application --complexity --vbr --cvbr --cbr --fec --expect-loss --dtx -t --track -j --jobs -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
+	decode) echo "-f --format --no-dither -t --track -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
+	mux) echo "-o --output --format -y --force -t --track --tag --split-every --split-on-clock --sync --rf64-above -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
+	demux) echo "-t --track --split -y --force -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
+	inspect) echo "--json --verify -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
+	esac
+}
+
+# The value of an option of a tool: words, or @file, @folder, @none; nothing if it takes no value.
+_weir_value()
+{
+	case $1:$2 in
+	capture:-r | capture:--rate) echo "@none" ;;
+	capture:-c | capture:--channels) echo "@none" ;;
+	capture:-f | capture:--format) echo "s16 s24 s32 f32 s16be s24be s32be f32be f64 f64be s8 u8 alaw ulaw" ;;
+	capture:-n | capture:--name) echo "@none" ;;
+	capture:-d | capture:--duration) echo "@none" ;;
+	capture:--start) echo "@none" ;;
+	capture:--block) echo "@none" ;;
+	capture:--stats-file) echo "@file" ;;
+	encode:-b | encode:--bitrate) echo "@none" ;;
+	encode:--frame) echo "2.5ms 5ms 10ms 20ms 40ms 60ms" ;;
+	encode:--application) echo "audio voip lowdelay" ;;
+	encode:--complexity) echo "@none" ;;
+	encode:--expect-loss) echo "@none" ;;
+	encode:-t | encode:--track) echo "@none" ;;
+	encode:-j | encode:--jobs) echo "@none" ;;
+	encode:--stats-file) echo "@file" ;;
+	decode:-f | decode:--format) echo "s16 s24 s32 f32" ;;
+	decode:-t | decode:--track) echo "@none" ;;
+	decode:--stats-file) echo "@file" ;;
+	mux:-o | mux:--output) echo "@file" ;;
+	mux:--format) echo "weir opus wav w64 rf64 flac caf aiff raw" ;;
+	mux:-t | mux:--track) echo "@none" ;;
+	mux:--tag) echo "@none" ;;
+	mux:--split-every) echo "@none" ;;
+	mux:--rf64-above) echo "@none" ;;
+	mux:--stats-file) echo "@file" ;;
+	demux:-t | demux:--track) echo "@none" ;;
+	demux:--split) echo "@folder" ;;
+	demux:--stats-file) echo "@file" ;;
+	inspect:--stats-file) echo "@file" ;;
+	esac
+}
+
+_weir_tools="capture encode decode mux demux inspect"
+
+_weir()
+{
+	local cur=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD - 1]} tool=${COMP_WORDS[0]##*/} first=1 value
+	COMPREPLY=()
+
+	# "--option=value" comes in three words.
+	if [[ $cur == "=" ]]; then
+		cur=
+	elif [[ $option == "=" ]]; then
+		option=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
+	if [[ $tool == weir ]]; then
+		if ((COMP_CWORD == 1)); then
+			COMPREPLY=($(compgen -W "$_weir_tools help $(_weir_options weir)" -- "$cur"))
+			return
+		fi
+		tool=${COMP_WORDS[1]}
+		first=2
+		if [[ $tool == help ]]; then
+			((COMP_CWORD == 2)) && COMPREPLY=($(compgen -W "$_weir_tools stream conventions" -- "$cur"))
+			return
+		fi
+	fi
+	value=
+	((COMP_CWORD > first)) && [[ $option == -* ]] && value=$(_weir_value "$tool" "$option")
+	case $value in
+	@none) ;;
+	@folder)
+		compopt -o filenames 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+		;;
+	'' | @file)
+		if [[ -z $value && $cur == -* ]]; then
+			COMPREPLY=($(compgen -W "$(_weir_options "$tool")" -- "$cur"))
+		else
+			compopt -o filenames 2>/dev/null
+			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+		fi
+		;;
+	*) COMPREPLY=($(compgen -W "$value" -- "$cur")) ;;
+	esac
+}
+
+complete -F _weir weir
+# The short names, but for those that somebody else completes.
+for _weir_name in $_weir_tools; do
+	complete -p "$_weir_name" >/dev/null 2>&1 || complete -F _weir "$_weir_name"
+done
+unset _weir_name

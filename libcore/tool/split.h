@@ -1,0 +1,52 @@
+/*
+ * Tracks of one stream into files of their own, DIR/NN-NAME.weir, as they are: packets are not copied, only their headers
+ * are packed anew.  A file stands as NAME.part until its track and the input are over.
+ */
+#ifndef TOOL_SPLIT_H
+#define TOOL_SPLIT_H
+
+#include "media/sinkfile.h"
+#include "wire/writer.h"
+
+struct split_part {
+	uint16_t track;
+	bool begun;
+	struct sinkfile file;
+	struct writer writer;
+};
+
+struct split {
+	const char *dir;          /* not owned */
+	const char *tool;         /* name that goes into the streams */
+	bool force;               /* overwrite */
+	struct packet_stream stream; /* of the input: name, clock, start */
+	struct split_part **parts;
+	unsigned n_parts;
+	struct err_why why;       /* of what failed */
+};
+
+/* Make dir unless it is there.  Returns: ERR_OK, ERR_SYS.  Role: io. */
+enum err split_open(struct split *s, const char *dir, const char *tool, bool force, struct err_why *why) WEIR_MUSTUSE;
+
+/*
+ * A track begins (a file is opened) or is announced anew.  Returns: ERR_OK; ERR_SYS (the file exists, cannot be made, or too
+ * many are open), ERR_NOMEM.
+ */
+enum err split_track(struct split *s, const struct track *t, const struct packet_stream *stream) WEIR_MUSTUSE;
+
+/*
+ * DATA, GAP or END of a track; those of tracks that were not begun are left out.  Packets of the stream itself (CLOCK) go into
+ * every file.  The packet must stay until split_flush().
+ */
+enum err split_packet(struct split *s, struct packet *p) WEIR_MUSTUSE;
+
+/* Write out what is queued: before the input's packets end their life. */
+enum err split_flush(struct split *s) WEIR_MUSTUSE;
+
+/* End every stream with the reason, and give the files their names; with PACKET_END_ERROR they stay NAME.part, and go where nothing is in them. */
+enum err split_end(struct split *s, enum packet_end_reason reason) WEIR_MUSTUSE;
+
+/* Zero-safe.  What was not ended stays as NAME.part. */
+void split_release(struct split *s);
+
+#endif
