@@ -359,6 +359,9 @@ static void check_usage(struct capture *c, char *const *specs, int n)
 	const struct options *o = &c->options;
 	bool stdin_used = false;
 
+	if (n < 1 && o->names.n)
+		tool_usage(&c->tool, "-n", "took '%s' as a name, and no source is left; a file whose name begins with - is written ./NAME, or after --",
+			o->names.value[0]);
 	if (n < 1)
 		tool_usage(&c->tool, "no source", "give a file, -, raw:PATH or gen:NAME; capture --help says more");
 	if (n > (int)PACKET_MAX_TRACK)

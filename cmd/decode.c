@@ -379,8 +379,8 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < self.wanted.n; i++)
 		writer_seed(&self.pump.out, self.wanted.value[i], strlen(self.wanted.value[i]) + 1);
 	e = pump_run(&self.pump, take, finish, &self);
-	if (!e && select_missing(&self.hits, &self.wanted, missing))
-		e = err_say(&self.pump.why, ERR_ARG, missing, "no such track in the input");
+	if ((!e || e == ERR_CUT) && select_missing(&self.hits, &self.wanted, missing))
+		e = err_say(&self.pump.why, ERR_FORMAT, missing, "no such track in the input");
 	if (!e)
 		e = tell_losses(&self);
 out:

@@ -12,7 +12,6 @@
 #include "tool/select.h"
 
 #include <inttypes.h>
-#include <opus/opus_defines.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -437,14 +436,14 @@ static void check_usage(struct encode *self, int frame, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	static struct encode self = { .options = { .application = OPUS_APPLICATION_AUDIO, .complexity = 10, .family = -1 } };
+	static struct encode self = { .options = { .application = OPUSENC_AUDIO, .complexity = 10, .family = -1 } };
 	const struct input_options input = { .reader = { .expand_silence = true } };
 	static const struct opt_choice frames[] = {
 		{ "2.5ms", 2500 }, { "5ms", 5000 }, { "10ms", 10000 }, { "20ms", 20000 }, { "40ms", 40000 }, { "60ms", 60000 }, { NULL, 0 },
 	};
 	static const struct opt_choice applications[] = {
-		{ "audio", OPUS_APPLICATION_AUDIO }, { "voip", OPUS_APPLICATION_VOIP },
-		{ "lowdelay", OPUS_APPLICATION_RESTRICTED_LOWDELAY }, { NULL, 0 },
+		{ "audio", OPUSENC_AUDIO }, { "voip", OPUSENC_VOIP },
+		{ "lowdelay", OPUSENC_LOWDELAY }, { NULL, 0 },
 	};
 	int frame = 20000, mode = OPUSENC_VBR;
 	int64_t complexity = 10;
@@ -482,8 +481,8 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < self.wanted.n; i++)
 		writer_seed(&self.pump.out, self.wanted.value[i], strlen(self.wanted.value[i]) + 1);
 	e = pump_run(&self.pump, take, finish, &self);
-	if (!e && select_missing(&self.hits, &self.wanted, missing))
-		e = err_say(&self.pump.why, ERR_ARG, missing, "no such track in the input");
+	if ((!e || e == ERR_CUT) && select_missing(&self.hits, &self.wanted, missing))
+		e = err_say(&self.pump.why, ERR_FORMAT, missing, "no such track in the input");
 out:
 	pump_release(&self.pump); /* its last statistics name the threads, too */
 	stop_crew(&self);

@@ -1,8 +1,8 @@
 /* meter: what every PCM track reaches and what it lacks, for people and for scripts. */
 #include "meter/report.h"
+#include "tool/livebars.h"
+#include "tool/meterset.h"
 #include "tool/pump.h"
-#include "tool/reference.h"
-#include "tool/select.h"
 #include "tool/tool.h"
 
 #include <errno.h>
@@ -16,30 +16,20 @@
 
 #define MAX_LIMITS ARRAY_LEN(((struct opt_list *)0)->value)
 
-/* A track at work, and what it is compared with. */
-struct entry {
-	struct meter meter;
-	struct reference reference;
-};
-
 struct stage {
 	bool json, through, force;
-	const char *report_path, *compare_path, *silence;
-	struct opt_time interval;
-	struct opt_list fail_above, tracks;
-	struct meter_options measure;
+	const char *report_path, *silence;
+	struct opt_list fail_above;
 	struct values_limit limits[MAX_LIMITS];
+	struct meterset_options measure;
 	struct tool tool;
 	struct pump pump;
+	struct meterset set;      /* of the input at work */
+	struct livebars bars;
 	FILE *out;                /* where reports go */
 	const char *out_name;
 	bool names_inputs;        /* there are several: the text says which one it is about */
 	struct report report;
-	/* of the input at work: in order of appearance, and the same as the report wants them */
-	struct entry **entries;
-	struct meter **meters;
-	unsigned n_entries;
-	int64_t n_intervals;      /* that have passed */
 	struct err_why broken;    /* the last limit that was */
 };
 
@@ -62,18 +52,18 @@ static void parse_silence(struct stage *s, const char *text)
 	size_t n = strcspn(text, ":");
 
 	if (!strcmp(text, "off")) {
-		s->measure.no_silence = true;
+		s->measure.measure.no_silence = true;
 		return;
 	}
 	snprintf(level_text, sizeof(level_text), "%.*s", (int)(n < 31 ? n : 31), text);
 	if (opt_value(&level, "--silence", level_text, &why))
 		usage(s, &why);
-	s->measure.silence_factor = units_db_to_factor(db);
+	s->measure.measure.silence_factor = units_db_to_factor(db);
 	if (!text[n])
 		return;
 	if (opt_parse_time(text + n + 1, &time) || time.is_frames || time.value <= 0)
 		tool_usage(&s->tool, "--silence", "'%s' is no time above 0 (LEVEL:TIME, as -60dB:500ms)", text + n + 1);
-	s->measure.silence_min_s = units_to_s(time.value, UNITS_NS_PER_S, 1);
+	s->measure.measure.silence_min_s = units_to_s(time.value, UNITS_NS_PER_S, 1);
 }
 
 static void check_usage(struct stage *s, int n_inputs)
@@ -85,13 +75,13 @@ static void check_usage(struct stage *s, int n_inputs)
 	for (unsigned i = 0; i < s->fail_above.n; i++)
 		if (values_limit_parse(&s->limits[i], s->fail_above.value[i], &why))
 			usage(s, &why);
-	if (select_check(&s->tracks, &why))
+	if (select_check(&s->measure.tracks, &why))
 		usage(s, &why);
 	if (s->through && n_inputs > 1)
 		tool_usage(&s->tool, "--through", "%d inputs given, only one can pass", n_inputs);
 	if (s->through && s->report_path && !strcmp(s->report_path, "-"))
 		tool_usage(&s->tool, "--report", "'-': standard output carries the stream");
-	if (s->compare_path && !strcmp(s->compare_path, "-"))
+	if (s->measure.compare_path && !strcmp(s->measure.compare_path, "-"))
 		tool_usage(&s->tool, "--compare", "'-': name a file, standard input is what is measured");
 }
 
@@ -128,23 +118,28 @@ static enum err write_report(struct stage *s, enum report_moment moment)
 {
 	struct report *r = &s->report;
 	const char *name = s->pump.in.name;
-	enum err e = s->json ? report_json(r, name, s->meters, s->n_entries, moment)
-			     : report_text(r, s->names_inputs ? name : NULL, s->meters, s->n_entries, moment);
+	enum err e = s->json ? report_json(r, name, s->set.meters, s->set.n_meters, moment)
+			     : report_text(r, s->names_inputs ? name : NULL, s->set.meters, s->set.n_meters, moment);
 	if (e)
 		return err_say(&s->pump.why, e, s->out_name, "%s", err_text(e));
 	if (fwrite(r->text, 1, r->n_bytes, s->out) != r->n_bytes || fflush(s->out))
 		return err_sys(&s->pump.why, s->out_name);
-	for (unsigned i = 0; moment == REPORT_RUNNING && i < s->n_entries; i++)
-		amplitude_mark(&s->meters[i]->amplitude);
+	for (unsigned i = 0; moment == REPORT_RUNNING && i < s->set.n_meters; i++)
+		amplitude_mark(&s->set.meters[i]->amplitude, AMPLITUDE_REPORT);
 	return ERR_OK;
+}
+
+static enum err report_due(void *stage)
+{
+	return write_report(stage, REPORT_RUNNING);
 }
 
 /* Every limit that is broken is said; the last one, which waits in s->broken, by tool_end(). */
 static void check_limits(struct stage *s)
 {
-	for (unsigned i = 0; i < s->n_entries; i++) {
-		const struct values v = values_read(s->meters[i]);
-		const char *name = s->meters[i]->name;
+	for (unsigned i = 0; i < s->set.n_meters; i++) {
+		const struct values v = values_read(s->set.meters[i]);
+		const char *name = s->set.meters[i]->name;
 		for (unsigned k = 0; k < s->fail_above.n; k++) {
 			const struct values_limit *l = &s->limits[k];
 			char thing[256], number[32];
@@ -153,7 +148,7 @@ static void check_limits(struct stage *s)
 				continue;
 			if (s->broken.reason[0])
 				tool_warn(&s->tool, s->broken.thing, "%s", s->broken.reason);
-			snprintf(thing, sizeof(thing), "%.100s: track %u%s%.100s", s->pump.in.name, s->meters[i]->id, *name ? " " : "", name);
+			snprintf(thing, sizeof(thing), "%.100s: track %u%s%.100s", s->pump.in.name, s->set.meters[i]->id, *name ? " " : "", name);
 			err_say(&s->broken, ERR_LIMIT, thing, "%s is %s, %s %g", l->key->name,
 				isfinite(value) ? report_number(value, number) : value > 0 ? "infinite" : "minus infinity",
 				values_test_name(l->test), l->limit);
@@ -161,172 +156,40 @@ static void check_limits(struct stage *s)
 	}
 }
 
-/* ---- tracks ---- */
-
-static enum err compare_entry(struct stage *s, struct entry *e, unsigned nth)
-{
-	struct err_why *why = &s->pump.why;
-	enum err err = reference_open(&e->reference, s->compare_path, nth, &tool_stop, why);
-	if (err)
-		return err;
-	const struct track *r = e->reference.track;
-	if (r->rate_num != e->meter.rate_num || r->rate_den != e->meter.rate_den || r->channels != e->meter.n_channels)
-		return err_say(why, ERR_FORMAT, s->compare_path, "has %u channel%s at %u Hz, track %u has %u at %u Hz: they cannot be compared",
-			r->channels, r->channels == 1 ? "" : "s", track_rate_hz(r), e->meter.id, e->meter.n_channels, e->meter.rate_hz);
-	err = meter_compare(&e->meter, reference_read, &e->reference);
-	if (err)
-		*why = e->reference.why;
-	return err;
-}
-
-static enum err add_entry(struct stage *s, const struct track *t, void **user)
-{
-	struct entry **entries = realloc(s->entries, (s->n_entries + 1) * sizeof(struct entry *));
-	if (!entries)
-		return ERR_NOMEM;
-	s->entries = entries;
-	struct meter **meters = realloc(s->meters, (s->n_entries + 1) * sizeof(struct meter *));
-	if (!meters)
-		return ERR_NOMEM;
-	s->meters = meters;
-	struct entry *e = calloc(1, sizeof(*e));
-	if (!e)
-		return ERR_NOMEM;
-	e->reference.in.fd = -1;
-	enum err err = meter_init(&e->meter, t, &s->measure);
-	if (err) {
-		free(e);
-		return err;
-	}
-	meters[s->n_entries] = &e->meter;
-	entries[s->n_entries++] = e;
-	*user = e;
-	return s->compare_path ? compare_entry(s, e, s->n_entries - 1) : ERR_OK;
-}
-
-static void release_entries(struct stage *s)
-{
-	for (unsigned i = 0; i < s->n_entries; i++) {
-		meter_release(&s->entries[i]->meter);
-		reference_release(&s->entries[i]->reference);
-		free(s->entries[i]);
-	}
-	free(s->entries);
-	free(s->meters);
-	s->entries = NULL;
-	s->meters = NULL;
-	s->n_entries = 0;
-	s->n_intervals = 0;
-}
-
-static enum err take_track(struct stage *s, const struct packet *p)
-{
-	const struct track *t = input_track(&s->pump.in, p->track);
-	void **user = input_user(&s->pump.in, p->track);
-	char codec[8], thing[32];
-
-	if (!t || !user || t->kind != TRACK_AUDIO || !select_match(&s->tracks, t))
-		return ERR_OK;
-	if (!track_is_pcm(t)) {
-		snprintf(thing, sizeof(thing), "track %u", t->id);
-		if (!s->tool.quiet)
-			tool_warn(&s->tool, thing, "is %s and not measured: decode it first", track_codec_name(t->codec, codec));
-		return ERR_OK;
-	}
-	struct entry *e = *user;
-	if (e && meter_fits(&e->meter, t)) {
-		track_name(t, e->meter.name); /* new tags, the same format: the measurement goes on */
-		return ERR_OK;
-	}
-	enum err err = e ? meter_end(&e->meter) : ERR_OK;
-	return err ? err : add_entry(s, t, user);
-}
-
-/* Frames until the next report is due, on the timeline of the first track that still runs; a great many for others. */
-static uint64_t frames_to_report(struct stage *s, const struct meter *m)
-{
-	unsigned i = 0;
-	while (i < s->n_entries && s->meters[i]->ended)
-		i++;
-	if (!s->interval.is_set || i == s->n_entries || s->meters[i] != m)
-		return UINT64_MAX;
-	int64_t at = (int64_t)continuity_span_frames(&m->continuity), next;
-	do {
-		struct opt_time t = s->interval;
-		t.value *= ++s->n_intervals;
-		next = opt_time_frames(&t, m->rate_num, m->rate_den);
-	} while (next <= at);
-	s->n_intervals--;
-	return (uint64_t)(next - at);
-}
-
-/* In pieces, so that a report stands where it is due, to the frame. */
-static enum err take_data(struct stage *s, struct meter *m, const struct packet *p)
-{
-	struct packet piece = *p;
-	uint32_t done = 0;
-
-	while (done < p->dur) {
-		uint64_t due = frames_to_report(s, m);
-		piece.dur = p->dur - done < due ? p->dur - done : (uint32_t)due;
-		piece.pos = p->pos + done;
-		if (p->payload_bytes) {
-			piece.payload = p->payload + (size_t)done * m->frame_bytes;
-			piece.payload_bytes = piece.dur * m->frame_bytes;
-		}
-		enum err e = meter_data(m, &piece);
-		if (!e && piece.dur == due)
-			e = write_report(s, REPORT_RUNNING);
-		if (e)
-			return e;
-		done += piece.dur;
-	}
-	return ERR_OK;
-}
-
-static enum err take_packet(struct stage *s, const struct packet *p)
-{
-	void **user = p->track ? input_user(&s->pump.in, p->track) : NULL;
-	struct entry *e = user ? *user : NULL;
-	struct packet_gap gap = { 0 };
-	enum err err = ERR_OK;
-
-	if (p->type == PACKET_TRACK)
-		return take_track(s, p);
-	if (!e)
-		return ERR_OK;
-	if (p->type == PACKET_DATA && (p->payload_bytes == (uint64_t)p->dur * e->meter.frame_bytes || p->flags & PACKET_SILENT))
-		err = take_data(s, &e->meter, p);
-	else if (p->type == PACKET_GAP && !packet_gap_unpack(&gap, p->payload, p->payload_bytes))
-		err = meter_gap(&e->meter, p, gap.reason);
-	else if (p->type == PACKET_END)
-		err = meter_end(&e->meter);
-	if (err && e->reference.why.reason[0])
-		s->pump.why = e->reference.why;
-	return err;
-}
-
 /* ---- the loop ---- */
+
+/* On a terminal bars take the place of the usual progress; reports on their way would be drawn over. */
+static void begin_progress(struct stage *s)
+{
+	bool busy = s->measure.interval.is_set && (s->out == stderr || isatty(fileno(s->out)));
+	s->pump.progress.on &= !busy;
+	if (!busy)
+		livebars_begin(&s->bars, &s->tool);
+	if (s->bars.on)
+		s->pump.progress.on = false;
+}
 
 static enum err packet(void *stage, struct packet *p)
 {
 	struct stage *s = stage;
-	enum err e = take_packet(s, p);
+	enum err e = meterset_packet(&s->set, &s->pump.in, p);
+	if (e && s->set.why.reason[0])
+		s->pump.why = s->set.why;
+	livebars_update(&s->bars, s->set.meters, s->set.n_meters);
 	return !e && s->through ? pump_pass(&s->pump, p) : e;
 }
 
 static enum err finish(void *stage)
 {
 	struct stage *s = stage;
-	for (unsigned i = 0; i < s->n_entries; i++) {
-		enum err e = meter_end(s->meters[i]);
-		if (e) {
-			s->pump.why = s->entries[i]->reference.why;
-			return e;
-		}
+	enum err e = meterset_end(&s->set);
+	if (e) {
+		s->pump.why = s->set.why;
+		return e;
 	}
+	livebars_end(&s->bars);
 	progress_end(&s->pump.progress);
-	enum err e = write_report(s, s->interval.is_set ? REPORT_FINAL : REPORT_ONLY);
+	e = write_report(s, s->measure.interval.is_set ? REPORT_FINAL : REPORT_ONLY);
 	if (!e)
 		check_limits(s);
 	return e;
@@ -366,7 +229,7 @@ static enum err measure_input(struct stage *s, const char *name)
 	enum err e = input_open(&s->pump.in, name, &options, &s->pump.why);
 	if (!e)
 		e = run_input(s);
-	release_entries(s);
+	meterset_release(&s->set);
 	return e;
 }
 
@@ -379,9 +242,9 @@ static enum err measure_inputs(struct stage *s, char **names, int n_names)
 	s->pump.in.fd = -1;
 	if ((all = stats_begin(&s->pump.stats, &s->tool, &s->pump.why)))
 		return all;
-	progress_begin(&s->pump.progress, &s->tool);
-	s->pump.progress.on &= !s->interval.is_set;
 	for (int i = 0; i < n_names && !tool_stop; i++) {
+		progress_begin(&s->pump.progress, &s->tool);
+		begin_progress(s);
 		e = measure_input(s, names[i]);
 		if (e && e != ERR_CUT)
 			return e;
@@ -396,21 +259,21 @@ static enum err measure_inputs(struct stage *s, char **names, int n_names)
 
 int main(int argc, char **argv)
 {
-	static struct stage s = { .measure = METER_OPTIONS };
+	static struct stage s = { .measure = { .measure = METER_OPTIONS } };
 	static char dash[] = "-", *standard_input[] = { dash };
 	enum err e;
 	const struct opt options[] = {
 		OPT_FLAG(0, "json", &s.json, "print a JSON object for each input"),
-		OPT_TIME(0, "interval", "TIME", &s.interval, 0.001, 86400, "report also every TIME of the stream"),
+		OPT_TIME(0, "interval", "TIME", &s.measure.interval, 0.001, 86400, "report also every TIME of the stream"),
 		OPT_STRING(0, "report", "FILE", &s.report_path, "write reports to FILE"),
 		OPT_FLAG('y', "force", &s.force, "overwrite FILE if it exists"),
 		OPT_FLAG(0, "through", &s.through, "pass the stream on; reports go to standard error"),
-		OPT_LIST('t', "track", "TRACK", &s.tracks, "measure these tracks only"),
-		OPT_STRING(0, "compare", "FILE", &s.compare_path, "compare with FILE: offset, losses, error"),
+		OPT_LIST('t', "track", "TRACK", &s.measure.tracks, "measure these tracks only"),
+		OPT_STRING(0, "compare", "FILE", &s.measure.compare_path, "compare with FILE: offset, losses, error"),
 		OPT_LIST(0, "fail-above", "SPEC", &s.fail_above, "exit 1 if SPEC holds at the end, as true_peak_dbtp>-1"),
 		OPT_STRING(0, "silence", "LEVEL:TIME", &s.silence, "list silence at or below LEVEL for TIME or longer (-60dB:500ms), or off"),
-		OPT_FLAG(0, "dual-mono", &s.measure.dual_mono, "a mono track counts as two loudspeakers, +3.01 LU"),
-		OPT_FLAG(0, "levels-only", &s.measure.levels_only, "neither true peak nor loudness"),
+		OPT_FLAG(0, "dual-mono", &s.measure.measure.dual_mono, "a mono track counts as two loudspeakers, +3.01 LU"),
+		OPT_FLAG(0, "levels-only", &s.measure.measure.levels_only, "neither true peak nor loudness"),
 		OPT_END
 	};
 
@@ -418,18 +281,20 @@ int main(int argc, char **argv)
 		&argc, &argv);
 	check_usage(&s, argc - 1);
 	s.names_inputs = argc > 2;
+	meterset_init(&s.set, &s.measure, &s.tool, report_due, &s);
 	if ((e = open_report(&s)))
 		goto out;
 	if (s.through) {
 		if ((e = pump_open(&s.pump, &s.tool, argc > 1 ? argv[1] : "-", NULL)))
 			goto out;
-		s.pump.progress.on &= !s.interval.is_set;
+		begin_progress(&s);
 		e = pump_run(&s.pump, packet, finish, &s);
 	} else {
 		e = measure_inputs(&s, argc > 1 ? argv + 1 : standard_input, argc > 1 ? argc - 1 : 1);
 	}
 out:
-	release_entries(&s);
+	livebars_end(&s.bars);
+	meterset_release(&s.set);
 	pump_release(&s.pump);
 	report_release(&s.report);
 	e = close_report(&s, e);

@@ -43,6 +43,7 @@ static const struct weir_row {
 	{ "decode", "Opus tracks to PCM, holes concealed" },
 	{ "mux", "join streams, or write tracks to files" },
 	{ "demux", "take packets out of files and streams, undecoded" },
+	{ "meter", "levels, loudness, silence and losses of each track" },
 	{ "inspect", "print and verify streams" },
 };
 

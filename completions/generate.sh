@@ -131,8 +131,8 @@ EOF2
 	awk -F '\t' "$value"'
 	function quote(s) { gsub(/\047/, "\047\\\047\047", s); return s }
 	function text(s) { gsub(/\\/, "\\\\", s); gsub(/\[/, "\\[", s); gsub(/\]/, "\\]", s); gsub(/:/, "\\:", s); return quote(s) }
-	function finish() { if (tool != "" && tool != "weir") print "\t\t\047*:file:_files\047\n}\n"; else if (tool == "weir") print "\t\t\"$@\"\n}\n" }
-	$1 != tool { finish(); tool = $1; print "_weir_" tool "()\n{\n\t_arguments -s " (tool == "weir" ? "-C -A \"-*\"" : "-S") " : \\" }
+	function finish() { if (tool != "" && tool != "weir") print "\t\t\047*:file:_files\047\n}\n"; else if (tool == "weir") print "\t\t\047*:tool: \047\n}\n" }
+	$1 != tool { finish(); tool = $1; print "_weir_" tool "()\n{\n\t_arguments -s " (tool == "weir" ? "-C" : "-S") " : \\" }
 	{
 		v = value($4, $5, $8)
 		many = $5 == "list" || $3 == "verbose"
@@ -154,39 +154,42 @@ EOF2
 	cat <<'EOF2'
 _weir_front()
 {
-	local curcontext=$curcontext context state state_descr line
+	local curcontext=$curcontext name
 	local -a tools
-	local -A opt_args
 
 	tools=(
 EOF2
 	awk -F '\t' '{ s = $2; gsub(/\047/, "\047\\\047\047", s); gsub(/:/, "\\:", s); print "\t\t\047" $1 ":" s "\047" }' "$scratch/tools"
 	cat <<'EOF2'
 	)
-	_weir_weir '1:tool:->tool' '*::argument:->arguments'
-	case $state in
-	tool)
-		tools+=('help:open the manual page of a tool')
-		_describe -t tools tool tools
-		;;
-	arguments)
-		if [[ $words[1] == help ]]; then
-			tools+=('stream:the format of the stream' 'conventions:what the tools have in common')
-			_describe -t tools page tools
-		elif (( $+functions[_weir_$words[1]] )); then
-			curcontext="${curcontext%:*:*}:weir-$words[1]:"
-			_weir_$words[1]
+	if (( CURRENT == 2 )); then
+		if [[ $PREFIX == -* ]]; then
+			_weir_weir
 		else
-			_files
+			tools+=('help:open the manual page of a tool')
+			_describe -t tools tool tools
 		fi
-		;;
-	esac
+		return
+	fi
+	# The words from the tool on, as if weir were not there.
+	shift words
+	(( CURRENT-- ))
+	name=_weir_$words[1]
+	if [[ $words[1] == help ]]; then
+		tools+=('stream:the format of the stream' 'conventions:what the tools have in common')
+		_describe -t tools page tools
+	elif (( $+functions[$name] )); then
+		curcontext="${curcontext%:*:*}:weir-$words[1]:"
+		$name
+	else
+		_files
+	fi
 }
 
 if [[ $service == weir ]]; then
-	_weir_front "$@"
+	_weir_front
 else
-	_weir_$service "$@"
+	_weir_$service
 fi
 EOF2
 } >"$scratch/_weir"

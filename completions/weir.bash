@@ -10,6 +10,7 @@ _weir_options()
 	decode) echo "-f --format --no-dither -t --track -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	mux) echo "-o --output --format -y --force -t --track --tag --split-every --split-on-clock --sync --rf64-above -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	demux) echo "-t --track --split -y --force -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
+	meter) echo "--json --interval --report -y --force --through -t --track --compare --fail-above --silence --dual-mono --levels-only -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	inspect) echo "--json --verify -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	esac
 }
@@ -47,11 +48,18 @@ _weir_value()
 	demux:-t | demux:--track) echo "@none" ;;
 	demux:--split) echo "@folder" ;;
 	demux:--stats-file) echo "@file" ;;
+	meter:--interval) echo "@none" ;;
+	meter:--report) echo "@file" ;;
+	meter:-t | meter:--track) echo "@none" ;;
+	meter:--compare) echo "@file" ;;
+	meter:--fail-above) echo "@none" ;;
+	meter:--silence) echo "@none" ;;
+	meter:--stats-file) echo "@file" ;;
 	inspect:--stats-file) echo "@file" ;;
 	esac
 }
 
-_weir_tools="capture encode decode mux demux inspect"
+_weir_tools="capture encode decode mux demux meter inspect"
 
 _weir()
 {

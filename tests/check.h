@@ -40,14 +40,14 @@ __attribute__((format(printf, 3, 4), unused)) static void check_fail(const char 
 	va_end(ap);
 }
 
-__attribute__((unused)) static bool check_that(const char *file, int line, const char *text, bool holds)
+__attribute__((unused)) static int check_that(const char *file, int line, const char *text, bool holds)
 {
 	if (!holds)
 		check_fail(file, line, "%s: does not hold", text);
 	return holds;
 }
 
-__attribute__((unused)) static bool check_equal(const char *file, int line, const char *ta, const char *tb, __int128 a,
+__attribute__((unused)) static int check_equal(const char *file, int line, const char *ta, const char *tb, __int128 a,
 	__int128 b)
 {
 	if (a == b)
@@ -59,7 +59,7 @@ __attribute__((unused)) static bool check_equal(const char *file, int line, cons
 	return false;
 }
 
-__attribute__((unused)) static bool check_near(const char *file, int line, const char *ta, const char *tb, double a,
+__attribute__((unused)) static int check_near(const char *file, int line, const char *ta, const char *tb, double a,
 	double b, double tolerance)
 {
 	/* Equal infinities are near; a NaN is near nothing. */
@@ -75,11 +75,14 @@ __attribute__((unused)) static void check_show(const char *text)
 		return;
 	printf("#   ");
 	for (const char *c = text ? text : "(null)"; *c; c++)
-		printf(*c == '\n' && c[1] ? "\n#   " : *c == '\n' ? "" : "%c", *c);
+		if (*c != '\n')
+			putchar(*c);
+		else if (c[1])
+			fputs("\n#   ", stdout);
 	printf("\n");
 }
 
-__attribute__((unused)) static bool check_string(const char *file, int line, const char *ta, const char *a, const char *b)
+__attribute__((unused)) static int check_string(const char *file, int line, const char *ta, const char *a, const char *b)
 {
 	if (a && b ? strcmp(a, b) == 0 : a == b)
 		return true;
@@ -92,7 +95,7 @@ __attribute__((unused)) static bool check_string(const char *file, int line, con
 	return false;
 }
 
-__attribute__((unused)) static bool check_memory(const char *file, int line, const char *ta, const void *a, const void *b,
+__attribute__((unused)) static int check_memory(const char *file, int line, const char *ta, const void *a, const void *b,
 	size_t n_bytes)
 {
 	const unsigned char *x = (const unsigned char *)a, *y = (const unsigned char *)b;

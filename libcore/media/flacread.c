@@ -1,7 +1,7 @@
 /*
  * FLAC, plain and in Ogg, by libFLAC.  A frame that fits the caller's block is put there straight from the decoder;
  * what does not fit waits here.  Positions come from the frames' own numbers, so what damage took away is a hole with
- * its true length, and a frame libFLAC muted because its CRC was wrong is flagged as concealed.
+ * its true length.  libFLAC puts silence where a frame is missing or its CRC is wrong; that is made a hole again.
  */
 #include "base/bytes.h"
 #include "media/chanmap.h"
@@ -31,11 +31,10 @@ struct flac {
 	uint8_t *pending;
 	size_t pending_room_frames, pending_at_frames, pending_frames;
 	int64_t pending_pos;
-	uint16_t flags;
 	uint64_t gap_frames;      /* before the pending ones */
-	bool is_damaged;          /* the decoder has complained since the last frame */
+	bool is_damaged;          /* the decoder has complained during this step */
 	unsigned n_errors;
-	uint64_t muted_frames, lost_frames;
+	uint64_t lost_frames;
 	bool too_odd;             /* a frame that is not as the header says */
 };
 
@@ -109,10 +108,21 @@ static void interleave(const struct flac *f, uint8_t *dst, const FLAC__int32 *co
 	}
 }
 
+static bool is_silent(const struct flac *f, const FLAC__int32 *const plane[], size_t n)
+{
+	for (unsigned c = 0; c < f->channels; c++) {
+		for (size_t i = 0; i < n; i++) {
+			if (plane[c][i])
+				return false;
+		}
+	}
+	return true;
+}
+
 static FLAC__StreamDecoderWriteStatus on_frame(const FLAC__StreamDecoder *d, const FLAC__Frame *frame, const FLAC__int32 *const plane[], void *user)
 {
 	struct flac *f = user;
-	size_t n = frame->header.blocksize, skip = 0;
+	size_t n = frame->header.blocksize, direct = 0;
 	int64_t pos = (int64_t)frame->header.number.sample_number - f->base;
 
 	(void)d;
@@ -127,32 +137,31 @@ static FLAC__StreamDecoderWriteStatus on_frame(const FLAC__StreamDecoder *d, con
 			pos = 0;
 		}
 	}
-	if (f->is_damaged)
-		f->flags |= PACKET_CONCEALED;
-	if (pos < f->expect) {
-		/* Numbers that go back say nothing that could be believed; the samples simply follow. */
-		if (f->is_damaged && f->expect - pos < (int64_t)n)
-			skip = (size_t)(f->expect - pos);
-		pos = f->expect;
-	} else if (pos > f->expect) {
-		f->gap_frames = (uint64_t)(pos - f->expect);
-		f->lost_frames += f->gap_frames;
-		f->flags &= (uint16_t)~PACKET_CONCEALED;
+	/* Several may come in one step: silence for what is missing, then the frame behind it. */
+	if (f->is_damaged && is_silent(f, plane, n)) {
+		f->gap_frames += n;
+		f->lost_frames += n;
+		f->expect += (int64_t)n;
+		f->pending_pos = f->expect;
+		return FLAC__STREAM_DECODER_WRITE_STATUS_CONTINUE;
 	}
-	if (f->flags & PACKET_CONCEALED)
-		f->muted_frames += n - skip;
-	f->is_damaged = false;
+	/* Numbers that go back say nothing that could be believed: the samples simply follow. */
+	if (pos > f->expect) {
+		f->gap_frames += (uint64_t)(pos - f->expect);
+		f->lost_frames += (uint64_t)(pos - f->expect);
+	} else {
+		pos = f->expect;
+	}
 	f->pending_pos = pos;
-	size_t direct = 0;
 	if (f->dst && !f->gap_frames) {
-		direct = n - skip < f->room_frames ? n - skip : f->room_frames;
-		interleave(f, f->dst, plane, skip, direct);
+		direct = n < f->room_frames ? n : f->room_frames;
+		interleave(f, f->dst, plane, 0, direct);
 		f->got_frames = direct;
 	}
 	f->pending_at_frames = 0;
-	f->pending_frames = n - skip - direct;
-	interleave(f, f->pending, plane, skip + direct, f->pending_frames);
-	f->expect = pos + (int64_t)(n - skip);
+	f->pending_frames = n - direct;
+	interleave(f, f->pending, plane, direct, f->pending_frames);
+	f->expect = pos + (int64_t)n;
 	return FLAC__STREAM_DECODER_WRITE_STATUS_CONTINUE;
 }
 
@@ -217,13 +226,14 @@ static void say_end(struct source *s, struct flac *f)
 		f->lost_frames += f->total_frames - (uint64_t)f->expect;
 		source_warn(s, "cut short: %" PRId64 " of %" PRIu64 " frames are there", f->expect, f->total_frames);
 	}
-	if (f->muted_frames || f->lost_frames || f->n_errors)
-		source_warn(s, "damaged: %" PRIu64 " frames lost, %" PRIu64 " muted", f->lost_frames, f->muted_frames);
-	s->lost_frames = f->lost_frames + f->muted_frames;
+	if (f->lost_frames || f->n_errors)
+		source_warn(s, "damaged: %" PRIu64 " frames lost", f->lost_frames);
+	s->lost_frames = f->lost_frames;
 }
 
 static enum err decode(struct source *s, struct flac *f)
 {
+	f->is_damaged = false;
 	bool ok = FLAC__stream_decoder_process_single(f->decoder);
 
 	if (f->in.sys_errno)
@@ -255,10 +265,7 @@ static enum err flacread_read(struct source *s, uint8_t *dst, size_t max_frames,
 		if (f->got_frames) {
 			b->pos = f->pending_pos;
 			b->n_frames = f->got_frames;
-			b->flags = f->flags;
 			f->pending_pos += (int64_t)f->got_frames;
-			if (!f->pending_frames)
-				f->flags = 0;
 			return ERR_OK;
 		}
 	}
@@ -276,12 +283,9 @@ static enum err flacread_read(struct source *s, uint8_t *dst, size_t max_frames,
 	memcpy(dst, f->pending + f->pending_at_frames * s->track.frame_bytes, n * s->track.frame_bytes);
 	b->pos = f->pending_pos;
 	b->n_frames = n;
-	b->flags = f->flags;
 	f->pending_at_frames += n;
 	f->pending_frames -= n;
 	f->pending_pos += (int64_t)n;
-	if (!f->pending_frames)
-		f->flags = 0;
 	return ERR_OK;
 }
 
@@ -395,7 +399,6 @@ static enum err start(struct source *s, struct flac *f, enum flac_wrap wrap, str
 	}
 	if (!ok || !f->has_info || f->bits < 4 || f->bits > 32)
 		return err_say(why, ERR_FORMAT, s->name, "its FLAC header is damaged");
-	f->is_damaged = false;
 	f->n_errors = 0;
 	return ERR_OK;
 }

@@ -337,13 +337,13 @@ static bool parse_value(const struct param *k, const char *text, double *value)
 	return !*rest;
 }
 
-static enum err parse_param(const char *text, enum gen_kind kind, struct params *p, struct err_why *why)
+static enum err parse_param(const char *spec, const char *text, enum gen_kind kind, struct params *p, struct err_why *why)
 {
 	char key[32];
 	const char *eq = strchr(text, '=');
 
 	if (!eq || (size_t)(eq - text) >= sizeof(key))
-		return err_say(why, ERR_ARG, "gen:", "'%.60s' is not KEY=VALUE", text);
+		return err_say(why, ERR_ARG, spec, "'%.60s' is not KEY=VALUE", text);
 	memcpy(key, text, (size_t)(eq - text));
 	key[eq - text] = '\0';
 	for (size_t i = 0; i < ARRAY_LEN(params_known); i++) {
@@ -354,18 +354,17 @@ static enum err parse_param(const char *text, enum gen_kind kind, struct params 
 			continue;
 		const char *unit = k->unit == 'H' ? " Hz" : k->unit == 'd' ? " dB" : k->unit == 's' ? " s" : "";
 		if (!parse_value(k, eq + 1, &v) || v > k->max || (v < k->min && k->unit != 's') || (k->unit == 's' && v >= 0 && v < k->min))
-			return err_say(why, ERR_ARG, "gen:", "%s='%.60s' is not from %g to %g%s", key, eq + 1, k->min, k->max, unit);
+			return err_say(why, ERR_ARG, spec, "%s='%.60s' is not from %g to %g%s", key, eq + 1, k->min, k->max, unit);
 		memcpy((char *)p + k->offset, &v, sizeof(v));
 		return ERR_OK;
 	}
 	char list[128] = "";
+	int n = 0;
 	for (size_t i = 0; i < ARRAY_LEN(params_known); i++) {
-		if (params_known[i].kinds & FOR(kind)) {
-			strcat(list, list[0] ? " " : "");
-			strcat(list, params_known[i].key);
-		}
+		if (params_known[i].kinds & FOR(kind))
+			n += snprintf(list + n, sizeof(list) - (size_t)n, "%s%s", n ? " " : "", params_known[i].key);
 	}
-	return err_say(why, ERR_ARG, "gen:", "'%.30s' is no parameter of this generator (%s)", key, list[0] ? list : "it has none");
+	return err_say(why, ERR_ARG, spec, "'%.30s' is no parameter of this generator (%s)", key, list[0] ? list : "it has none");
 }
 
 static enum err parse_spec(const char *spec, enum gen_kind *kind, struct params *p, struct err_why *why)
@@ -381,7 +380,7 @@ static enum err parse_spec(const char *spec, enum gen_kind *kind, struct params 
 	bool known = false;
 
 	if (snprintf(text, sizeof(text), "%s", spec + 4) >= (int)sizeof(text))
-		return err_say(why, ERR_ARG, "gen:", "its parameters are too long (%zu bytes at most)", sizeof(text) - 1);
+		return err_say(why, ERR_ARG, spec, "its parameters are too long (%zu bytes at most)", sizeof(text) - 1);
 	char *params = strchr(text, ':');
 	if (params)
 		*params++ = '\0';
@@ -392,7 +391,7 @@ static enum err parse_spec(const char *spec, enum gen_kind *kind, struct params 
 		}
 	}
 	if (!known)
-		return err_say(why, ERR_ARG, "gen:", "'%.60s' is no generator (sine noise sweep impulse silence ident count)", text);
+		return err_say(why, ERR_ARG, spec, "'%.60s' is no generator (sine noise sweep impulse silence ident count)", text);
 
 	/* "gen:noise:pink:seed=3" and "gen:noise:pink,seed=3" are one. */
 	char *save = NULL;
@@ -401,7 +400,7 @@ static enum err parse_spec(const char *spec, enum gen_kind *kind, struct params 
 			*kind = word[0] == 'w' ? GEN_WHITE : GEN_PINK;
 			continue;
 		}
-		enum err e = parse_param(word, *kind, p, why);
+		enum err e = parse_param(spec, word, *kind, p, why);
 		if (e)
 			return e;
 	}
@@ -446,7 +445,7 @@ enum err genread_open(struct source *s, const char *spec, const struct source_ar
 		goto out;
 	double half_hz = g->rate_hz / 2.0, highest_hz = g->kind == GEN_SINE ? p.freq_hz : g->kind == GEN_SWEEP ? fmax(p.from_hz, p.to_hz) : 0;
 	if (highest_hz > half_hz) {
-		e = err_say(why, ERR_ARG, "gen:", "%g Hz cannot be made at %u Hz (at most %g)", highest_hz, g->rate_hz, half_hz);
+		e = err_say(why, ERR_ARG, spec, "%g Hz cannot be made at %u Hz (at most %g)", highest_hz, g->rate_hz, half_hz);
 		goto out;
 	}
 

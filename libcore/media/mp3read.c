@@ -128,7 +128,8 @@ static enum err mp3read_read(struct source *s, uint8_t *dst, size_t max_frames, 
 		m->ended = true;
 		if (m->in.sys_errno && !got)
 			return source_failed(s, &m->in);
-		if (r != MPG123_DONE)
+		/* On a pipe libmpg123 calls an end in the middle of a frame an error; it says more to count what is missing. */
+		if (r != MPG123_DONE && !(m->in.eof && m->promised_frames >= 0))
 			source_warn(s, "libmpg123 gave up at frame %" PRId64 ": %s", m->pos + (int64_t)(got / s->track.frame_bytes),
 				mpg123_strerror(m->mh));
 	}

@@ -22,6 +22,7 @@
 #define PAGE_MAX_BYTES 65307u /* header, 255 lacing values, 255 · 255 bytes */
 #define CHUNK_BYTES 65536u
 #define SMALLEST_STEP_FRAMES 120 /* 2.5 ms */
+#define PACKET_MAX_FRAMES 5760   /* 120 ms */
 
 /* Granule positions beyond this are nobody's audio, and sums with them stay far from overflow. */
 #define GRANULE_MAX (INT64_C(1) << 60)
@@ -254,7 +255,7 @@ static enum err place_first(struct oggread *r, const struct page_sum *sum, int64
 	/* A damaged first page: the time since 0 is a hole, unless the stream was joined late anyway. */
 	int64_t hole = 0;
 	bool damaged = r->hole_pending && r->damaged_bytes > r->damaged_before_bytes;
-	if (damaged && start > 0 && start <= OGGREAD_MAX_PACKETS * 5760) {
+	if (damaged && start > 0 && start <= OGGREAD_MAX_PACKETS * PACKET_MAX_FRAMES) {
 		hole = start;
 		start = 0;
 	}
@@ -330,7 +331,7 @@ static enum err place(struct oggread *r, int64_t granule, bool ends)
 	uint16_t reason = r->hole_pending || sum.n_bad ? PACKET_GAP_DAMAGED : PACKET_GAP_UNKNOWN;
 	if (granule >= 0) {
 		int64_t late = granule + r->shift - (r->expect + sum.frames);
-		if (ends && late <= OGGREAD_MAX_HOLE_FRAMES && !r->shift_is_guess)
+		if (ends && late <= OGGREAD_MAX_HOLE_FRAMES - PACKET_MAX_FRAMES && !r->shift_is_guess)
 			keep = place_end(r, &sum, late, &hole);
 		else
 			hole = place_later(r, late);
@@ -517,6 +518,8 @@ static enum err fetch(struct oggread *r)
 		if (e == ERR_OK)
 			e = page_take(r, &page);
 	}
+	if (e != ERR_OK)
+		r->n_packets = 0; /* of a page that was refused */
 	if (e == ERR_END) {
 		if (r->in_partial && !r->in.stopped) {
 			r->torn = true;
@@ -570,6 +573,22 @@ static bool input_has_opus(struct source_bytes *in)
 	return found;
 }
 
+/* As much of n_bytes as the file holds there.  Returns: bytes got. */
+static size_t read_at(int fd, char *dst, size_t n_bytes, off_t offset)
+{
+	size_t got = 0;
+
+	while (got < n_bytes) {
+		ssize_t n = pread(fd, dst + got, n_bytes - got, offset + (off_t)got);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		got += (size_t)n;
+	}
+	return got;
+}
+
 /* The granule position of the last page of our stream, if that page is the last of the file; else −1. */
 static int64_t last_granule(const struct oggread *r)
 {
@@ -583,7 +602,7 @@ static int64_t last_granule(const struct oggread *r)
 	uint64_t from = r->in.size_bytes > tail_bytes ? r->in.size_bytes - tail_bytes : 0;
 	ogg_sync_init(&sync);
 	char *room = ogg_sync_buffer(&sync, (long)tail_bytes);
-	ssize_t n = room ? pread(r->in.fd, room, (size_t)tail_bytes, r->in.base_bytes + (off_t)from) : -1;
+	size_t n = room ? read_at(r->in.fd, room, (size_t)tail_bytes, r->in.base_bytes + (off_t)from) : 0;
 	if (n > 0) {
 		long found;
 		ogg_sync_wrote(&sync, (long)n);

@@ -8,12 +8,15 @@
 #include "wire/packet.h"
 #include "wire/track.h"
 
+/* What the encoder is tuned for; the numbers are libopus's own. */
+enum opusenc_application { OPUSENC_VOIP = 2048, OPUSENC_AUDIO = 2049, OPUSENC_LOWDELAY = 2051 };
+
 enum opusenc_mode { OPUSENC_VBR, OPUSENC_CVBR, OPUSENC_CBR };
 
 struct opusenc_options {
 	int32_t bitrate_bps;      /* 0: libopus decides (auto); 500…512000 a channel */
 	uint32_t frame_us;        /* 2500 5000 10000 20000 40000 60000 */
-	int application;          /* OPUS_APPLICATION_AUDIO, _VOIP, _RESTRICTED_LOWDELAY */
+	int application;          /* enum opusenc_application */
 	int complexity;           /* 0…10 */
 	enum opusenc_mode mode;
 	bool fec, dtx;

@@ -38,8 +38,19 @@ static enum err take_link(struct source *s, struct opusread *r, struct err_why *
 		track_release(&pcm);
 		return e;
 	}
-	/* What says how it was coded has no place in PCM. */
-	pcm.id = s->track.id;
+	/* A further link: the track it belongs to stays what it is. */
+	if (s->track.channels) {
+		uint32_t n_bytes;
+		const uint8_t *name = track_tlv(&s->track, TRACK_TLV_NAME, &n_bytes);
+
+		if (name && (e = track_set_tlv(&pcm, TRACK_TLV_NAME, name, n_bytes))) {
+			track_release(&pcm);
+			return err_say(why, e, s->name, "%s", err_text(e));
+		}
+		pcm.id = s->track.id;
+		pcm.gen = s->track.gen;
+		pcm.first_pos = s->track.first_pos;
+	}
 	track_release(&s->track);
 	s->track = pcm;
 	return ERR_OK;

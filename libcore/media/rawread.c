@@ -27,16 +27,10 @@ static const struct raw_format raw_formats[] = {
 enum err rawread_open(struct source *s, struct source_bytes *in, const struct source_args *args, struct err_why *why)
 {
 	const struct raw_format *raw = NULL;
-	char missing[64] = "";
 
-	if (!args->rate_hz)
-		strcat(missing, " -r RATE");
-	if (!args->channels)
-		strcat(missing, " -c CHANNELS");
-	if (!args->format)
-		strcat(missing, " -f FORMAT");
-	if (missing[0])
-		return err_say(why, ERR_ARG, s->name, "raw samples need%s", missing);
+	if (!args->rate_hz || !args->channels || !args->format)
+		return err_say(why, ERR_ARG, s->name, "raw samples need%s%s%s", args->rate_hz ? "" : " -r RATE",
+			args->channels ? "" : " -c CHANNELS", args->format ? "" : " -f FORMAT");
 	for (size_t i = 0; i < ARRAY_LEN(raw_formats); i++) {
 		if (!strcmp(args->format, raw_formats[i].name))
 			raw = &raw_formats[i];

@@ -243,10 +243,14 @@ static enum err setup(struct source *s, struct reshape *r, struct err_why *why)
 			return e;
 	}
 
-	/* The announcement: the source's tags and name, this shape. */
+	/* The announcement: the source's tags, the name it was given, this shape. */
 	struct track shaped = { 0 };
-	if ((e = track_copy(&shaped, t)))
+	uint32_t name_bytes;
+	const uint8_t *name = track_tlv(&s->track, TRACK_TLV_NAME, &name_bytes);
+	if ((e = track_copy(&shaped, t)) || (name && (e = track_set_tlv(&shaped, TRACK_TLV_NAME, name, name_bytes)))) {
+		track_release(&shaped);
 		return err_say(why, e, r->inner.name, "%s", err_text(e));
+	}
 	struct track made = track_pcm(out_hz, (uint16_t)r->out_channels, out);
 	shaped.rate_num = made.rate_num;
 	shaped.rate_den = made.rate_den;
@@ -254,7 +258,8 @@ static enum err setup(struct source *s, struct reshape *r, struct err_why *why)
 	shaped.sample = made.sample;
 	shaped.frame_bytes = made.frame_bytes;
 	shaped.id = s->track.id;
-	shaped.first_pos = units_scale(t->first_pos, out_hz, in_hz);
+	shaped.gen = s->track.gen;
+	shaped.first_pos = s->track.channels ? s->track.first_pos : units_scale(t->first_pos, out_hz, in_hz);
 	if (out != in || !r->direct)
 		shaped.valid_bits = made.valid_bits;
 	if (r->spread != SPREAD_NONE) {

@@ -354,8 +354,11 @@ enum err source_open(struct source *s, const char *spec, const struct source_arg
 	s->fd = -1;
 	s->n_frames = -1;
 	s->stop = args->stop;
-	if (is_device(spec))
-		return err_say(why, ERR_DEVICE, spec, "this build has no audio devices: files, pipes, raw: and gen: only");
+	if (is_device(spec)) {
+		const char *colon = strchr(spec, ':');
+		snprintf(s->name, sizeof(s->name), "%.*s", (int)(colon[1] ? strlen(spec) : (size_t)(colon - spec)), spec);
+		return err_say(why, ERR_DEVICE, s->name, "this build has no audio devices: files, pipes, raw: and gen: only");
+	}
 	if (!strncmp(spec, "gen:", 4)) {
 		snprintf(s->name, sizeof(s->name), "%s", spec);
 		e = genread_open(s, spec, args, why);

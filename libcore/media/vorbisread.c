@@ -24,7 +24,7 @@ struct vorbis {
 	int64_t pos;
 	int64_t shift;            /* ours minus the library's position */
 	unsigned n_holes;
-	bool hole;
+	bool hole;                /* one has been met, and its length is not known yet */
 };
 
 static size_t on_read(void *to, size_t size, size_t n, void *user)
@@ -73,7 +73,11 @@ static enum err take_link(struct source *s, struct vorbis *v, struct err_why *wh
 	e = source_check(s, (uint64_t)info->rate, (uint64_t)info->channels, why);
 	if (e)
 		return e;
+	uint8_t gen = s->track.gen;
+	int64_t first_pos = s->track.first_pos;
 	source_set_pcm(s, (uint32_t)info->rate, (uint16_t)info->channels, SAMPLE_F32);
+	s->track.gen = gen;
+	s->track.first_pos = first_pos;
 	for (unsigned i = 0; i < ARRAY_LEN(v->perm); i++)
 		v->perm[i] = (uint16_t)i;
 	if (chanmap_from_vorbis(&map, s->track.channels))
@@ -108,6 +112,8 @@ static enum err decode(struct source *s, struct vorbis *v, size_t max_frames, st
 			return source_failed(s, &v->in);
 		if (n < 0)
 			source_warn(s, "libvorbis gave up at frame %" PRId64 " (%ld)", v->pos, n);
+		if (v->file.oy.fill > v->file.oy.returned && !v->in.stopped)
+			source_warn(s, "ends in the middle of a page, after frame %" PRId64, v->pos);
 		if (v->n_holes)
 			source_warn(s, "damaged: %u holes, %" PRIu64 " frames lost", v->n_holes, s->lost_frames);
 		return ERR_END;
@@ -128,18 +134,21 @@ static enum err decode(struct source *s, struct vorbis *v, size_t max_frames, st
 		b->track_changed = true;
 	}
 
-	/* The library's position is behind what it gave. */
+	/*
+	 * The library's position is behind what it gave.  After a hole it stands still until a page says where it is:
+	 * only then is the length known, and time put right.
+	 */
 	int64_t begins = ov_pcm_tell(&v->file) - n + v->shift;
 	if (!v->hole || begins < v->pos) {
 		v->shift += v->pos - begins;
 	} else if (begins > v->pos) {
+		v->hole = false;
 		b->pos = v->pos;
 		b->gap_frames = (uint64_t)(begins - v->pos);
 		b->gap_reason = PACKET_GAP_DAMAGED;
 		s->lost_frames += b->gap_frames;
 		v->pos = begins;
 	}
-	v->hole = false;
 	return ERR_OK;
 }
 

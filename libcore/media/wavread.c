@@ -4,7 +4,7 @@
  *
  * Sizes in these headers are often not true: a program that writes to a pipe cannot know them, and one that was killed
  * never came back to mend them.  The rules, in the order they are tried: a size the input does hold is believed; a
- * placeholder means "to the end"; 0 with audio behind it means "to the end"; a size that went round at 4 GiB is mended;
+ * stand-in for "unknown" means "to the end"; 0 with audio behind it means "to the end"; a size that went round at 4 GiB is mended;
  * anything else that the input does not hold is a file cut short.  The byte rate and the RIFF size are never believed.
  */
 #include "base/bytes.h"

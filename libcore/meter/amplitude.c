@@ -147,7 +147,8 @@ const float *amplitude_add(struct amplitude *a, const float *frames, size_t n_fr
 		ch->levels.squares += a->block[c].squares;
 		ch->levels.sum += a->block[c].sum;
 		ch->levels.peak = fmaxf(ch->levels.peak, a->block[c].peak);
-		ch->recent_peak = fmaxf(ch->recent_peak, a->block[c].peak);
+		for (unsigned i = 0; i < ARRAY_LEN(ch->recent_peak); i++)
+			ch->recent_peak[i] = fmaxf(ch->recent_peak[i], a->block[c].peak);
 		count_clipped(a, c, frames, n_frames);
 	}
 	a->cross += pair_cross(a, frames, n_frames);
@@ -163,12 +164,6 @@ void amplitude_break(struct amplitude *a)
 		a->channels[c].in_clipped_run = false;
 	if (!a->options.no_true_peak)
 		truepeak_reset(&a->truepeak);
-}
-
-void amplitude_mark(struct amplitude *a)
-{
-	for (unsigned c = 0; c < a->n_channels; c++)
-		a->channels[c].recent_peak = 0;
 }
 
 static double level_db(double factor)
@@ -187,11 +182,21 @@ struct amplitude_values amplitude_read(const struct amplitude *a, unsigned chann
 		.true_peak_dbtp = a->options.no_true_peak ? (double)NAN : level_db(true_peak),
 		.rms_dbfs = level_db(sqrt(ch->levels.squares / n)),
 		.dc_offset = ch->levels.sum / n,
-		.recent_peak_dbfs = level_db(ch->recent_peak),
 		.clipped_samples = ch->clipped_samples,
 		.clipped_runs = ch->clipped_runs,
 		.nonfinite_samples = ch->nonfinite_samples,
 	};
+}
+
+void amplitude_mark(struct amplitude *a, enum amplitude_mark mark)
+{
+	for (unsigned c = 0; c < a->n_channels; c++)
+		a->channels[c].recent_peak[mark] = 0;
+}
+
+double amplitude_recent_dbfs(const struct amplitude *a, unsigned channel, enum amplitude_mark mark)
+{
+	return level_db(a->channels[channel].recent_peak[mark]);
 }
 
 double amplitude_correlation(const struct amplitude *a)

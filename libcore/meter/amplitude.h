@@ -14,9 +14,12 @@
 
 #define AMPLITUDE_BLOCK_FRAMES 1024u
 
+/* Who asks for recent peaks; each has its own. */
+enum amplitude_mark { AMPLITUDE_REPORT, AMPLITUDE_BARS };
+
 struct amplitude_channel {
 	struct levels levels;       /* from the start */
-	float recent_peak;          /* since amplitude_mark() */
+	float recent_peak[2];       /* since amplitude_mark(), by enum amplitude_mark */
 	float last_peak;            /* of the samples the interpolator still sees */
 	uint64_t clipped_samples;   /* at or beyond full scale */
 	uint64_t clipped_runs;      /* unbroken rows of them, a single one being a row too */
@@ -30,7 +33,6 @@ struct amplitude_values {
 	double true_peak_dbtp;      /* NAN also where it is not measured */
 	double rms_dbfs;            /* 20 log10 of the RMS: a full-scale sine has -3.01 */
 	double dc_offset;           /* the mean, full scale being 1 */
-	double recent_peak_dbfs;    /* since amplitude_mark() */
 	uint64_t clipped_samples, clipped_runs, nonfinite_samples;
 };
 
@@ -72,10 +74,11 @@ const float *amplitude_add(struct amplitude *a, const float *frames, size_t n_fr
 /* A gap: the interpolator and rows of clipped samples begin anew behind it. */
 void amplitude_break(struct amplitude *a);
 
-/* Begin anew with the recent peaks. */
-void amplitude_mark(struct amplitude *a);
-
 struct amplitude_values amplitude_read(const struct amplitude *a, unsigned channel);
+
+/* Begin anew with the recent peaks of this kind; and the peak of a channel since then, NAN if it was silent. */
+void amplitude_mark(struct amplitude *a, enum amplitude_mark mark);
+double amplitude_recent_dbfs(const struct amplitude *a, unsigned channel, enum amplitude_mark mark);
 
 /* Correlation of the pair, -1…1; NAN where one of them is silent, or without a pair. */
 double amplitude_correlation(const struct amplitude *a);

@@ -129,7 +129,7 @@ static void put_channel(struct report *r, const struct meter *m, unsigned c, boo
 	put_count(r, "clipped_runs", a.clipped_runs);
 	put_count(r, "nonfinite_samples", a.nonfinite_samples);
 	if (running)
-		put_number(r, "recent_peak_dbfs", a.recent_peak_dbfs);
+		put_number(r, "recent_peak_dbfs", amplitude_recent_dbfs(&m->amplitude, c, AMPLITUDE_REPORT));
 	put(r, "}");
 }
 

@@ -24,10 +24,7 @@ enum err bus_track_init(struct bus_track *t, enum sample format, unsigned in_cha
 		bus_track_release(t);
 		return ERR_NOMEM;
 	}
-	/* The choice of a kernel needs no look at the processor later. */
-	t->is_silent = true;
-	t->is_whole = true;
-	t->fn = NULL;
+	t->is_silent = t->is_whole = true;
 	return ERR_OK;
 }
 

@@ -1,8 +1,8 @@
 /*
  * Times.  The envelope at input frame f belongs to frame f - taps/2 and the way from it to the next; so does the gain that
- * it calls for.  With a window of w frames, the minimum over the last w gains, and the mean over the last w minima, the
- * gain at f is right for every frame whose call lies within the last w: so the samples are delayed by taps/2 + w - 2, and
- * the call of a frame counts for the one after it, too, since the peak between them is also his.
+ * it calls for; a peak between two frames is the business of both, so frame s must obey the calls s + taps/2 - 1 and
+ * s + taps/2.  The mean at f goes over the w minima f - w + 1 … f, and each of those over w + 1 calls: what all of them
+ * have in sight are the calls f - w and f - w + 1.  So s = f - w + 1 - taps/2, and that is the delay.
  */
 #include "mix/limiter.h"
 
@@ -33,10 +33,10 @@ enum err limiter_init(struct limiter *l, uint32_t rate_hz, unsigned channels, do
 	l->window_frames = (uint32_t)units_scale(rate_hz, LIMITER_LOOKAHEAD_MS, 1000);
 	if (l->window_frames < 4)
 		l->window_frames = 4;
-	l->delay_frames = l->filter.taps / 2 + l->window_frames - 2;
+	l->delay_frames = l->filter.taps / 2 + l->window_frames - 1;
 	l->release = 1 - exp(-1000.0 / LIMITER_RELEASE_MS / rate_hz);
 	l->block_frames = BLOCK_FRAMES;
-	l->queue_room = l->window_frames + 1;
+	l->queue_room = l->window_frames + 2;
 	l->held = 1;
 	l->lowest_gain = 1;
 
@@ -69,7 +69,7 @@ void limiter_release(struct limiter *l)
 	memset(l, 0, sizeof(*l));
 }
 
-/* The smallest of the last window_frames gains, this one included. */
+/* The smallest of the last window_frames + 1 gains, this one included. */
 static float running_minimum(struct limiter *l, float gain)
 {
 	while (l->queue_n && l->queue_gain[(l->queue_first + l->queue_n - 1) % l->queue_room] >= gain)
@@ -77,7 +77,7 @@ static float running_minimum(struct limiter *l, float gain)
 	uint32_t last = (l->queue_first + l->queue_n++) % l->queue_room;
 	l->queue_gain[last] = gain;
 	l->queue_frame[last] = l->frame;
-	if (l->queue_frame[l->queue_first] + l->window_frames <= l->frame) {
+	if (l->queue_frame[l->queue_first] + l->window_frames < l->frame) {
 		l->queue_first = (l->queue_first + 1) % l->queue_room;
 		l->queue_n--;
 	}

@@ -5,8 +5,8 @@
  * gain it calls for is held over the look-ahead (a running minimum), let go exponentially, and averaged over the look-ahead:
  * a straight line down that arrives as the peak does.  While nothing is above the ceiling samples pass unchanged to the bit.
  *
- * The output comes LIMITER_DELAY later than the input; positions are the caller's, who does not hand out the first
- * `delay_frames` and asks for as many at the end.
+ * The output comes `delay_frames` later than the input; positions are the caller's, who does not hand out the
+ * first of them and asks for as many at the end.
  */
 #ifndef MIX_LIMITER_H
 #define MIX_LIMITER_H
@@ -30,7 +30,7 @@
 
 struct limiter {
 	unsigned channels;
-	uint32_t window_frames;     /* of the running minimum and of the mean */
+	uint32_t window_frames;     /* of the mean; the running minimum has one more */
 	uint32_t delay_frames;
 	float ceiling;
 	double release;             /* share of the way back to 1 made in a frame */

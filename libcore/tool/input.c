@@ -16,7 +16,10 @@ static enum err open_named(struct input *in, const char *name, const struct inpu
 {
 	struct stat st;
 
-	if (!strcmp(name, "-")) {
+	if (o->has_fd) {
+		in->fd = o->fd;
+		snprintf(in->name, sizeof(in->name), "%s", strcmp(name, "-") ? name : "<stdin>");
+	} else if (!strcmp(name, "-")) {
 		in->fd = o->source.stdin_fd;
 		snprintf(in->name, sizeof(in->name), "<stdin>");
 		if (isatty(in->fd))

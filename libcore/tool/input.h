@@ -27,6 +27,8 @@ struct input_options {
 	bool streams_only;        /* an audio file is an error */
 	bool undecoded;           /* Ogg Opus comes as its packets, any other audio file is an error that names capture */
 	uint32_t block_frames;    /* of audio files; 0 the default */
+	bool has_fd;              /* read fd (not owned) instead of opening the name, which is for messages and the track */
+	int fd;
 };
 
 /* Open `name` ("-" is stdin).  Returns: ERR_OK; ERR_SYS, ERR_FORMAT … with *why.  Role: io, may block on a FIFO. */

@@ -80,7 +80,7 @@ static bool list_match(struct select_hits *h, const struct opt_list *list, const
 	for (unsigned i = 0; i < list->n; i++) {
 		const char *at = list->value[i];
 		struct item item;
-		bool whole = *name && strcmp(list->value[i], name) == 0;
+		bool whole = strchr(name, ',') && strcmp(list->value[i], name) == 0;
 		while (item_next(&at, &item)) {
 			if (whole || item_match(item, t, name)) {
 				matched = true;

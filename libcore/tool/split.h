@@ -43,7 +43,10 @@ enum err split_packet(struct split *s, struct packet *p) WEIR_MUSTUSE;
 /* Write out what is queued: before the input's packets end their life. */
 enum err split_flush(struct split *s) WEIR_MUSTUSE;
 
-/* End every stream with the reason, and give the files their names; with PACKET_END_ERROR they stay NAME.part, and go where nothing is in them. */
+/*
+ * End every stream with the reason, and give the files their names; with PACKET_END_ERROR they stay NAME.part, and go where
+ * nothing is in them.
+ */
 enum err split_end(struct split *s, enum packet_end_reason reason) WEIR_MUSTUSE;
 
 /* Zero-safe.  What was not ended stays as NAME.part. */

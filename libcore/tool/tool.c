@@ -82,7 +82,7 @@ const char *tool_printable(const char *text, char *out, size_t out_bytes)
 	return out;
 }
 
-static void print_line(struct tool *t, const char *thing, const char *fmt, va_list ap)
+WEIR_PRINTF(3, 0) static void print_line(struct tool *t, const char *thing, const char *fmt, va_list ap)
 {
 	char reason[512], name[400], line[1024], shown[1024];
 

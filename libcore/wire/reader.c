@@ -433,28 +433,44 @@ static enum err accept_stream(struct reader *r, const struct packet *p)
 	return ERR_OK;
 }
 
-/* How far the positions of the current stream are moved for a track: so that the joined streams follow one another. */
-static int64_t join_base(struct reader *r, const struct track *t)
+/* Positions may not pass 2^61 in either direction, so that no sum of them overflows. */
+static bool position_is_sane(int64_t pos)
 {
+	return pos > -(INT64_C(1) << 61) && pos < INT64_C(1) << 61;
+}
+
+/*
+ * How far the positions of the current stream are moved for a track: so that the joined streams follow one another.
+ * Returns: false if there is no such place.
+ */
+static bool join_base(struct reader *r, const struct track *t, int64_t *base)
+{
+	*base = 0;
 	if (!r->join_pending)
-		return 0;
+		return true;
 	if (!r->have_shift) {
 		struct reader_track *far = furthest_track(r);
 		int64_t end = far ? units_scale_up(far->expect_pos, (int64_t)t->rate_num * far->track.rate_den,
 					    (int64_t)far->track.rate_num * t->rate_den)
 				  : t->first_pos;
+		if (!position_is_sane(end))
+			return false;
 		r->shift = end - t->first_pos;
 		r->shift_num = t->rate_num;
 		r->shift_den = t->rate_den;
 		r->have_shift = true;
 	}
-	return units_scale(r->shift, (int64_t)t->rate_num * r->shift_den, (int64_t)r->shift_num * t->rate_den);
+	*base = units_scale(r->shift, (int64_t)t->rate_num * r->shift_den, (int64_t)r->shift_num * t->rate_den);
+	return position_is_sane(*base);
 }
 
-/* Sums with what a packet says may not pass 2^62, so that no later addition overflows. */
-static bool position_is_sane(int64_t pos)
+/* From a position on the wire to one on the joined timeline.  Returns: false if it cannot be true. */
+static bool place_position(const struct reader_track *rt, int64_t *pos)
 {
-	return pos > -(INT64_C(1) << 61) && pos < INT64_C(1) << 61;
+	if (!position_is_sane(*pos))
+		return false;
+	*pos += rt->base;
+	return position_is_sane(*pos);
 }
 
 static enum err accept_track(struct reader *r, const struct packet *p)
@@ -498,9 +514,11 @@ static enum err accept_track(struct reader *r, const struct packet *p)
 	}
 	rt->object_have_bytes = 0;
 
+	if (!rt->announced && !join_base(r, &t, &rt->base)) {
+		track_release(&t);
+		return ERR_FORMAT;
+	}
 	bool rate_changed = rt->started && (rt->track.rate_num != t.rate_num || rt->track.rate_den != t.rate_den);
-	if (!rt->announced)
-		rt->base = join_base(r, &t);
 	t.id = p->track;
 	t.first_pos += rt->base;
 	t.next_pos += rt->base;
@@ -676,8 +694,6 @@ static bool data_is_sound(const struct reader_track *rt, const struct packet *p)
 {
 	if ((uint64_t)p->object_offset_bytes + p->payload_bytes > p->object_bytes)
 		return false;
-	if (!position_is_sane(p->pos))
-		return false;
 	if (!track_is_pcm(&rt->track))
 		return true;
 	if (p->flags & PACKET_SILENT && p->object_bytes == 0)
@@ -727,8 +743,7 @@ static enum err accept_data(struct reader *r, struct packet *p, struct packet *g
 		r->n_orphans++;
 		return r->options.raw ? ERR_OK : ERR_AGAIN;
 	}
-	p->pos += rt->base;
-	if (!data_is_sound(rt, p)) {
+	if (!place_position(rt, &p->pos) || !data_is_sound(rt, p)) {
 		drop_damaged(r, p);
 		return r->options.raw ? ERR_OK : ERR_AGAIN;
 	}
@@ -783,8 +798,7 @@ static enum err accept_gap(struct reader *r, struct packet *p, struct packet *ma
 		r->n_orphans++;
 		return r->options.raw ? ERR_OK : ERR_AGAIN;
 	}
-	p->pos += rt->base;
-	if (packet_gap_unpack(&g, p->payload, p->payload_bytes) || !position_is_sane(p->pos)) {
+	if (packet_gap_unpack(&g, p->payload, p->payload_bytes) || !place_position(rt, &p->pos)) {
 		drop_damaged(r, p);
 		return r->options.raw ? ERR_OK : ERR_AGAIN;
 	}
@@ -819,11 +833,12 @@ static enum err accept_end(struct reader *r, struct packet *p, struct packet *ga
 	struct reader_track *rt = reader_track(r, p->track);
 	if (!rt || !rt->announced)
 		return r->options.raw ? ERR_OK : ERR_AGAIN;
-	p->pos += rt->base;
-	if (rt->track.kind != TRACK_AUDIO || !position_is_sane(end.end_pos))
+	if (!place_position(rt, &p->pos))
+		p->pos = rt->expect_pos;
+	if (rt->track.kind != TRACK_AUDIO || !place_position(rt, &end.end_pos))
 		return ERR_OK;
 	/* Frames that should have come before it. */
-	enum err e = look_for_hole(r, rt, end.end_pos + rt->base, r->damaged_before_bytes ? PACKET_GAP_DAMAGED : PACKET_GAP_UNKNOWN, gap);
+	enum err e = look_for_hole(r, rt, end.end_pos, r->damaged_before_bytes ? PACKET_GAP_DAMAGED : PACKET_GAP_UNKNOWN, gap);
 	return e == ERR_AGAIN ? ERR_END : e;
 }
 

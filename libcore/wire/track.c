@@ -95,8 +95,10 @@ enum err track_unpack(struct track *t, const uint8_t *p, size_t n_bytes, struct 
 		.priority = p[59], .ttl_ms = get_le32(p + 60),
 	};
 	memcpy(n.rest, p + 64, sizeof(n.rest));
-	if (n.rate_num == 0 || n.rate_den == 0)
-		return err_say(why, ERR_FORMAT, "track", "rate of %u/%u units a second announced", n.rate_num, n.rate_den);
+	/* A product of two of them fits 63 bits. */
+	if (n.rate_num == 0 || n.rate_den == 0 || n.rate_num > INT32_MAX || n.rate_den > INT32_MAX)
+		return err_say(why, ERR_FORMAT, "track", "rate of %u/%u units a second announced (1 to %d each)", n.rate_num, n.rate_den,
+			INT32_MAX);
 	if (n.kind == TRACK_AUDIO) {
 		n.channels = get_le16(p + 64);
 		n.sample = p[66];
@@ -230,16 +232,26 @@ const uint8_t *track_tlv(const struct track *t, uint16_t tag, uint32_t *n_bytes)
 	return tlv.value;
 }
 
+/* Copy all TLVs but those with this tag to area (NULL: only count).  Returns: bytes. */
+static size_t copy_others(const struct track *t, uint16_t tag, uint8_t *area)
+{
+	struct packet_tlv tlv;
+	size_t offset = 0, at = 0, n = 0;
+
+	while (t->tlv_bytes && packet_tlv_next(t->tlv, t->tlv_bytes, &offset, &tlv) == ERR_OK) {
+		if (tlv.tag != tag) {
+			if (area)
+				memcpy(area + n, t->tlv + at, offset - at);
+			n += offset - at;
+		}
+		at = offset;
+	}
+	return n;
+}
+
 enum err track_set_tlv(struct track *t, uint16_t tag, const void *value, uint32_t n_bytes)
 {
-	struct packet_tlv old;
-	size_t at = t->tlv_bytes ? find_tlv(t, tag, &old) : 0;
-	size_t kept = t->tlv_bytes;
-
-	if (t->tlv_bytes && at < t->tlv_bytes) {
-		size_t old_bytes = packet_tlv_bytes(old.n_bytes);
-		kept = at + old_bytes < t->tlv_bytes ? t->tlv_bytes - old_bytes : at;
-	}
+	size_t kept = copy_others(t, tag, NULL);
 	size_t needed = kept + (n_bytes ? packet_tlv_bytes(n_bytes) : 0);
 	if (TRACK_FIXED_BYTES + needed > TRACK_MAX_BYTES)
 		return ERR_LIMIT;
@@ -248,10 +260,8 @@ enum err track_set_tlv(struct track *t, uint16_t tag, const void *value, uint32_
 	uint8_t *area = needed ? malloc(needed) : NULL;
 	if (needed && !area)
 		return ERR_NOMEM;
-	if (at)
-		memcpy(area, t->tlv, at);
-	if (kept > at)
-		memcpy(area + at, t->tlv + (t->tlv_bytes - (kept - at)), kept - at);
+	if (kept)
+		copy_others(t, tag, area);
 	if (n_bytes)
 		packet_tlv_pack(area + kept, tag, value, n_bytes);
 	free(t->tlv);

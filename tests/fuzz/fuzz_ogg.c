@@ -81,11 +81,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 			must(p.n_bytes <= OGGREAD_MAX_PACKET_BYTES);
 			must(p.dur <= 5760);
 			must(p.gap_frames <= (uint64_t)OGGREAD_MAX_HOLE_FRAMES);
-			if (end != INT64_MIN && !(p.flags & PACKET_DISCONT))
+			/* A new link begins its pre-skip before the end of the last one. */
+			if (end != INT64_MIN && !p.new_link)
 				must(p.pos >= end);
 			end = p.pos;
 		}
-		must(e == ERR_END || e == ERR_FORMAT || e == ERR_LIMIT || e == ERR_CODEC);
+		must(e == ERR_END || e == ERR_FORMAT || e == ERR_LIMIT || e == ERR_CODEC || e == ERR_VERSION);
 		if (e != ERR_END)
 			must(*r.why.reason);
 		must(oggread_next(&r, &p) == e);

@@ -31,7 +31,7 @@ banned()
 	# No bound, hidden state, or no way to see a bad number.
 	calls 'strcpy|strcat|stpcpy|sprintf|vsprintf|gets|strtok|strncat|alloca' <all
 	calls 'gmtime|localtime|asctime|ctime|tmpnam|mktemp|rand|srand|random|setlocale|putenv' <all
-	calls 'atoi|atol|atoll|atof|scanf|sscanf|fscanf' <all
+	calls 'atoi|atol|atoll|atof|scanf|fscanf' <all
 	# Programs with threads do not fork, and nothing here needs a shell.
 	calls 'system|popen|fork|vfork' <all
 }

@@ -80,7 +80,7 @@ options()
 	sed -n '/^\.Sh SYNOPSIS/,/^\.Sh DESC/p' "$page" >synopsis
 	while IFS=$'\t' read -r letter name rest; do
 		case $name in quiet | verbose | stats | stats-file | help | version) continue ;; esac
-		grep -qE -- "Fl (-$name|$letter)( |$)" synopsis || fail "$page: the synopsis does not have --$name"
+		grep -qE -- "(Fl|[|]) (-$name|$letter)( |$)" synopsis || fail "$page: the synopsis does not have --$name"
 	done <dump
 }
 

@@ -12,8 +12,7 @@ news()
 tag()
 {
 	local t
-	cd "$TOP"
-	t=$(git describe --tags --exact-match 2>/dev/null) || skip "this commit has no tag"
+	t=$(git -C "$TOP" describe --tags --exact-match 2>/dev/null) || skip "this commit has no tag"
 	eq "$t" "v$version" "the tag"
 }
 

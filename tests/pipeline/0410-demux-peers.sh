@@ -9,12 +9,12 @@ opusdec_frames()
 	"$PYTHON" -c '
 import struct
 d = open("decoded.wav", "rb").read()
-print((len(d) - 44) // struct.unpack_from("<H", d, 32)[0])'
+print((len(d) - d.index(b"data") - 8) // struct.unpack_from("<H", d, 32)[0])'
 }
 
 ffmpeg_frames()
 {
-	ffmpeg -v error -i "$1" -ac 1 -f s16le - 2>err.ffmpeg | wc -c | awk '{ print $1 / 2 }'
+	ffmpeg -nostdin -v error -i "$1" -ac 1 -f s16le - 2>err.ffmpeg | wc -c | awk '{ print $1 / 2 }'
 	if grep -v 'Output file is empty' err.ffmpeg >&2; then fail "ffmpeg complains about $1"; fi
 }
 
@@ -64,7 +64,7 @@ opusenc_files()
 ffmpeg_files()
 {
 	make_wav 2.wav 48000 2 s16 33333
-	ffmpeg -v error -i 2.wav -c:a libopus -b:a 64k -application lowdelay a.opus
+	ffmpeg -nostdin -v error -i 2.wav -c:a libopus -b:a 64k -application lowdelay a.opus
 	demux a.opus | mux -q -o b.opus
 	same_sound a.opus b.opus
 	sound_file b.opus "$(opusdec_frames a.opus)"

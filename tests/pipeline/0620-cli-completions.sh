@@ -25,9 +25,9 @@ in_bash()
 	eq "$(bash_complete weir help mu)" mux
 	eq "$(bash_complete weir encode --bit)" --bitrate
 	eq "$(bash_complete encode --bit)" --bitrate
-	eq "$(bash_complete weir capture -f '')" "f32 s16 s24 s32"
-	eq "$(bash_complete weir capture --format = s2)" s24
-	eq "$(bash_complete weir capture --format =)" "f32 s16 s24 s32"
+	eq "$(bash_complete weir decode -f '')" "f32 s16 s24 s32"
+	eq "$(bash_complete weir decode --format = s2)" s24
+	eq "$(bash_complete weir decode --format =)" "f32 s16 s24 s32"
 	eq "$(bash_complete weir capture -r '')" ""
 	eq "$(bash_complete weir capture so)" song.flac
 	eq "$(bash_complete weir mux -o so)" song.flac
@@ -66,8 +66,8 @@ in_fish()
 	eq "$(fish_complete 'weir help str')" stream
 	eq "$(fish_complete 'weir encode --bit')" --bitrate
 	eq "$(fish_complete 'encode --bit')" --bitrate
-	eq "$(fish_complete 'weir capture --format s')" "s16 s24 s32"
-	eq "$(fish_complete 'weir capture -f s2')" s24
+	eq "$(fish_complete 'weir decode --format s')" "s16 s24 s32"
+	eq "$(fish_complete 'weir decode -f s2')" s24
 	eq "$(fish_complete 'weir mux -o so')" song.flac
 	local t want
 	for t in "$BIN"/*; do
@@ -97,7 +97,7 @@ until_seen()
 	print -r -- "not seen: $1 in: $text"
 	return 1
 }
-say "PS1=; PROMPT=; setopt no_beep; zstyle ':completion:*' list-colors ''; zstyle ':completion:*' verbose no"
+say "LISTMAX=100000 LINES=500 COLUMNS=200; PS1=; PROMPT=; setopt no_beep; zstyle ':completion:*' list-colors ''; zstyle ':completion:*' verbose no"
 say "fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D; bindkey '^I' list-choices; bindkey '^X' kill-whole-line"
 say "print rea''dy"
 until_seen 'ready' >/dev/null || exit 1

@@ -1030,6 +1030,22 @@ static void test_chained(void)
 	}
 }
 
+/* A later link that is refused: what came before it stays, nothing of it is handed out. */
+static void test_chained_refused(void)
+{
+	struct file f = simple_file(20, 17, 1), g = simple_file(20, 0, 2);
+	for (int i = 2; i < page_count(&g); i++)
+		page_set_granule(&g, i, page_granule(&g, i) - 8);
+	file_add(&f, g.bytes, g.n_bytes);
+	struct readback b = read_plain(&f);
+	CHECK_EQ(b.opened, ERR_OK);
+	CHECK_EQ(b.ended, ERR_FORMAT);
+	CHECK_EQ(b.n_packets, 20);
+	CHECK(strstr(b.reason, "granule"));
+	file_free(&f);
+	file_free(&g);
+}
+
 static void test_multiplexed(void)
 {
 	struct file f = simple_file(20, 0, 5), g = { 0 };
@@ -1354,6 +1370,7 @@ int main(void)
 	CHECK_RUN(test_jump_without_loss);
 	CHECK_RUN(test_bad_packets);
 	CHECK_RUN(test_chained);
+	CHECK_RUN(test_chained_refused);
 	CHECK_RUN(test_multiplexed);
 	CHECK_RUN(test_not_opus);
 	CHECK_RUN(test_bad_heads);

@@ -696,6 +696,40 @@ static void test_refused_packet(void)
 	free(in);
 }
 
+static void test_s16_straight(void)
+{
+	struct track pcm = track_pcm(48000, 2, SAMPLE_F32), coded = { 0 }, out = { 0 };
+	struct opusenc_options o = usual();
+	struct opusenc *e = NULL;
+	struct opusdec *d = NULL;
+	struct opusdec_block b;
+	struct sent s = { 0 };
+	struct heard h;
+	float *in = tune(9600, 2, 48000);
+	size_t at = 0;
+
+	CHECK_OK(opusenc_new(&e, &pcm, &o, &coded, NULL));
+	encode_all(e, &pcm, in, 9600, &s);
+	listen(&coded, &s, &h);
+	CHECK_OK(opusdec_new(&d, &coded, true, &out, NULL));
+	CHECK_EQ(out.sample, SAMPLE_S16);
+	CHECK_EQ(out.frame_bytes, 4);
+	for (unsigned i = 0; i < s.n; i++) {
+		CHECK_OK(opusdec_packet(d, &s.packets[i], &b));
+		for (size_t k = 0; k < 2 * b.n_frames; k++)
+			CHECK_NEAR(((const int16_t *)b.frames)[k], h.frames[2 * at + k] * 32768.0, 0.51);
+		at += b.n_frames;
+	}
+	CHECK_EQ(at, 9600);
+	opusdec_free(d);
+	opusenc_free(e);
+	unhear(&h);
+	forget(&s);
+	track_release(&out);
+	track_release(&coded);
+	free(in);
+}
+
 static void test_gain(void)
 {
 	struct track pcm = track_pcm(48000, 1, SAMPLE_F32), coded = { 0 };
@@ -841,6 +875,7 @@ int main(void)
 	CHECK_RUN(test_dtx);
 	CHECK_RUN(test_fec);
 	CHECK_RUN(test_refused_packet);
+	CHECK_RUN(test_s16_straight);
 	CHECK_RUN(test_gain);
 	CHECK_RUN(test_no_step_at_the_end);
 	CHECK_RUN(test_ranges);

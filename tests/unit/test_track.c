@@ -280,6 +280,22 @@ static void test_set_replace_remove(void)
 		}
 		CHECK_EQ(track_packed_bytes(&t), total);
 	}
+	/* A field that came twice is replaced, not hidden behind the other. */
+	uint8_t p[200];
+	struct track twice = track_pcm(48000, 1, SAMPLE_S16), u = {0};
+	track_pack(&twice, p);
+	size_t n_bytes = 128;
+	n_bytes += packet_tlv_pack(p + n_bytes, TRACK_TLV_NAME, "one", 3);
+	n_bytes += packet_tlv_pack(p + n_bytes, TRACK_TLV_GROUP, "g", 1);
+	n_bytes += packet_tlv_pack(p + n_bytes, TRACK_TLV_NAME, "two", 3);
+	CHECK_OK(track_unpack(&u, p, n_bytes, NULL));
+	CHECK_OK(track_set_name(&u, "three"));
+	char words[128];
+	CHECK_STR(track_name(&u, words), "three");
+	CHECK_OK(track_set_tlv(&u, TRACK_TLV_NAME, NULL, 0));
+	CHECK_STR(track_name(&u, words), "");
+	CHECK(track_tlv(&u, TRACK_TLV_GROUP, &n));
+	track_release(&u);
 	/* A value that lies in the track itself. */
 	CHECK_OK(track_set_tlv(&t, TRACK_TLV_NAME, "in the area", 11));
 	const uint8_t *own = track_tlv(&t, TRACK_TLV_NAME, &n);
