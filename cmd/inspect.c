@@ -62,10 +62,9 @@ static enum err one_packet(struct inspect *self, struct input *in, const struct 
 	const struct track *t = p->track ? input_track(in, p->track) : NULL;
 
 	self->all.packets++;
-	if (self->json)
-		describe_packet_json(stdout, p, t);
-	else if (!self->verify)
-		describe_packet(stdout, p, t);
+	enum err e = self->json ? describe_packet_json(stdout, p, t) : !self->verify ? describe_packet(stdout, p, t) : ERR_OK;
+	if (e)
+		return e;
 	if (p->type == PACKET_DATA && self->verify)
 		return check_count(in, p);
 	return ferror(stdout) ? ERR_SYS : ERR_OK;

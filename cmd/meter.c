@@ -1,17 +1,15 @@
 /* meter: what every PCM track reaches and what it lacks, for people and for scripts. */
+#include "media/sinkfile.h"
 #include "meter/report.h"
 #include "tool/livebars.h"
 #include "tool/meterset.h"
 #include "tool/pump.h"
 #include "tool/tool.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define MAX_LIMITS ARRAY_LEN(((struct opt_list *)0)->value)
@@ -26,8 +24,8 @@ struct stage {
 	struct pump pump;
 	struct meterset set;      /* of the input at work */
 	struct livebars bars;
-	FILE *out;                /* where reports go */
-	const char *out_name;
+	FILE *out;                /* where reports go; NULL: to file */
+	struct sinkfile file;
 	bool names_inputs;        /* there are several: the text says which one it is about */
 	struct report report;
 	struct err_why broken;    /* the last limit that was */
@@ -89,28 +87,38 @@ static void check_usage(struct stage *s, int n_inputs)
 
 static enum err open_report(struct stage *s)
 {
-	struct stat st;
+	const struct sinkfile_args args = { .force = s->force, .wait = true, .stop = &tool_stop };
 
 	s->out = s->through ? stderr : stdout;
-	s->out_name = s->through ? "<stderr>" : "<stdout>";
 	if (!s->report_path || !strcmp(s->report_path, "-"))
 		return ERR_OK;
-	s->out_name = s->report_path;
-	bool replace = s->force || (stat(s->report_path, &st) == 0 && !S_ISREG(st.st_mode));
-	int fd = open(s->report_path, O_WRONLY | O_CREAT | O_CLOEXEC | (replace ? O_TRUNC : O_EXCL), 0666);
-	if (fd < 0 && errno == EEXIST)
-		return err_say(&s->pump.why, ERR_SYS, s->report_path, "exists; -y overwrites it");
-	s->out = fd < 0 ? NULL : fdopen(fd, "w");
-	return s->out ? ERR_OK : err_sys(&s->pump.why, s->report_path);
+	s->out = NULL;
+	return sinkfile_open(&s->file, s->report_path, &args, &s->pump.why);
 }
 
-/* A full disk shows when the file is closed, at the latest. */
+/* A full disk shows now, at the latest.  The report of an input that could not be read to its end is no report. */
 static enum err close_report(struct stage *s, enum err e)
 {
-	if (!s->out || s->out == stdout || s->out == stderr)
+	bool complete = e == ERR_OK || e == ERR_CUT;
+	if (s->file.fd < 0)
 		return e;
-	if (fclose(s->out) && (e == ERR_OK || e == ERR_CUT))
-		e = err_sys(&s->pump.why, s->out_name);
+	enum err closed = sinkfile_close(&s->file, complete, complete ? &s->pump.why : NULL);
+	return complete && closed ? closed : e;
+}
+
+static enum err write_text(struct stage *s, const char *text, size_t n_bytes)
+{
+	enum err e;
+
+	if (s->out) {
+		if (fwrite(text, 1, n_bytes, s->out) == n_bytes && fflush(s->out) == 0)
+			return ERR_OK;
+		return err_sys(&s->pump.why, s->out == stdout ? "<stdout>" : "<stderr>");
+	}
+	if (!(e = sinkfile_put(&s->file, text, n_bytes)))
+		e = sinkfile_flush(&s->file);
+	if (e)
+		s->pump.why = s->file.why;
 	return e;
 }
 
@@ -121,12 +129,11 @@ static enum err write_report(struct stage *s, enum report_moment moment)
 	enum err e = s->json ? report_json(r, name, s->set.meters, s->set.n_meters, moment)
 			     : report_text(r, s->names_inputs ? name : NULL, s->set.meters, s->set.n_meters, moment);
 	if (e)
-		return err_say(&s->pump.why, e, s->out_name, "%s", err_text(e));
-	if (fwrite(r->text, 1, r->n_bytes, s->out) != r->n_bytes || fflush(s->out))
-		return err_sys(&s->pump.why, s->out_name);
+		return err_say(&s->pump.why, e, name, "%s", err_text(e));
+	e = write_text(s, r->text, r->n_bytes);
 	for (unsigned i = 0; moment == REPORT_RUNNING && i < s->set.n_meters; i++)
 		amplitude_mark(&s->set.meters[i]->amplitude, AMPLITUDE_REPORT);
-	return ERR_OK;
+	return e;
 }
 
 static enum err report_due(void *stage)
@@ -161,7 +168,7 @@ static void check_limits(struct stage *s)
 /* On a terminal bars take the place of the usual progress; reports on their way would be drawn over. */
 static void begin_progress(struct stage *s)
 {
-	bool busy = s->measure.interval.is_set && (s->out == stderr || isatty(fileno(s->out)));
+	bool busy = s->measure.interval.is_set && s->out && (s->out == stderr || isatty(fileno(s->out)));
 	s->pump.progress.on &= !busy;
 	if (!busy)
 		livebars_begin(&s->bars, &s->tool);
@@ -259,7 +266,7 @@ static enum err measure_inputs(struct stage *s, char **names, int n_names)
 
 int main(int argc, char **argv)
 {
-	static struct stage s = { .measure = { .measure = METER_OPTIONS } };
+	static struct stage s = { .measure = { .measure = METER_OPTIONS }, .file = { .fd = -1 } };
 	static char dash[] = "-", *standard_input[] = { dash };
 	enum err e;
 	const struct opt options[] = {
@@ -298,6 +305,7 @@ out:
 	pump_release(&s.pump);
 	report_release(&s.report);
 	e = close_report(&s, e);
+	sinkfile_release(&s.file);
 	if (s.broken.reason[0]) {
 		tool_say(&s.tool, e, &s.pump.why);
 		return tool_end(&s.tool, ERR_LIMIT, &s.broken);

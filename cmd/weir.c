@@ -41,6 +41,7 @@ static const struct weir_row {
 	{ "capture", "audio files, pipes and generators to a stream of PCM tracks" },
 	{ "encode", "PCM tracks to Opus" },
 	{ "decode", "Opus tracks to PCM, holes concealed" },
+	{ "mix", "PCM tracks to one, or to one a participant" },
 	{ "mux", "join streams, or write tracks to files" },
 	{ "demux", "take packets out of files and streams, undecoded" },
 	{ "meter", "levels, loudness, silence and losses of each track" },

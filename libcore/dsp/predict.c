@@ -27,7 +27,7 @@ static unsigned burg(const float *x, size_t n, double a[static ORDER + 1])
 			both += forward[i] * backward[i - 1];
 			power += forward[i] * forward[i] + backward[i - 1] * backward[i - 1];
 		}
-		if (power < 1e-9 * energy) /* all is predicted */
+		if (power < 1e-14 * energy) /* all is predicted */
 			return m - 1;
 		double k = -2 * both / power;
 		memcpy(before, a, sizeof(before));

@@ -26,6 +26,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(OPUSENC_VOIP == OPUS_APPLICATION_VOIP && OPUSENC_AUDIO == OPUS_APPLICATION_AUDIO &&
+	OPUSENC_LOWDELAY == OPUS_APPLICATION_RESTRICTED_LOWDELAY, "the numbers are not those of libopus");
+
 #define OUT_HZ 48000u
 #define SHORTEST_FRAMES 120u      /* 2.5 ms: every packet is a multiple of it */
 #define MAX_FRAME_BYTES 1275u     /* of one Opus frame, RFC 6716 3.2.1; 40 and 60 ms are packets of several frames */

@@ -24,7 +24,7 @@ struct reshape {
 	enum spread spread;
 	bool spread_first;        /* fewer channels: before the resampler, else behind it */
 	float *matrix;
-	bool direct;              /* only the sample format changes */
+	bool direct;              /* samples are only copied and their format changed: no f32 between, nothing lost that need not be */
 	struct convert to_f32, to_out;
 	uint8_t *raw;             /* the source's frames */
 	float *a, *b, *c;         /* as f32; with other channels; resampled */
@@ -185,6 +185,20 @@ static void spread(const struct reshape *r, float *out, const float *in, size_t 
 	}
 }
 
+/* The copying ones, of samples in any format. */
+static void spread_copies(const struct reshape *r, uint8_t *out, const uint8_t *in, size_t n_frames, unsigned sample_bytes)
+{
+	size_t in_bytes = (size_t)r->in_channels * sample_bytes, out_bytes = (size_t)r->out_channels * sample_bytes;
+
+	for (size_t k = 0; k < n_frames; k++, in += in_bytes, out += out_bytes) {
+		memcpy(out, in, in_bytes);
+		if (r->spread == SPREAD_PAD)
+			memset(out + in_bytes, 0, out_bytes - in_bytes);
+		for (unsigned o = 1; r->spread == SPREAD_MONO && o < r->out_channels; o++)
+			memcpy(out + o * sample_bytes, in, sample_bytes);
+	}
+}
+
 /* ---- set-up ---- */
 
 static enum err take_float(float **p, size_t n_samples)
@@ -225,7 +239,7 @@ static enum err setup(struct source *s, struct reshape *r, struct err_why *why)
 		return e;
 	unsigned widest = r->in_channels > r->out_channels ? r->in_channels : r->out_channels;
 	r->work_frames = WORK_SAMPLES / widest < WORK_FRAMES ? WORK_SAMPLES / widest : WORK_FRAMES;
-	r->direct = r->spread == SPREAD_NONE && in_hz == out_hz;
+	r->direct = (r->spread == SPREAD_NONE || r->spread == SPREAD_MONO || r->spread == SPREAD_PAD) && in_hz == out_hz;
 	if ((e = take_room(r, widest)))
 		return err_say(why, e, r->inner.name, "%s", err_text(e));
 	if ((e = convert_init(&r->to_f32, in, SAMPLE_F32, false, 0)) ||
@@ -303,8 +317,11 @@ static enum err read_plain(struct source *s, struct reshape *r, uint8_t *dst, si
 		return e;
 	if (b->track_changed && (e = setup(s, r, &s->why)))
 		return e;
-	if (r->direct) {
+	if (r->direct && r->spread == SPREAD_NONE) {
 		(void)convert_run(&r->to_out, dst, r->raw, b->n_frames * r->out_channels);
+	} else if (r->direct) {
+		(void)convert_run(&r->to_out, r->a, r->raw, b->n_frames * r->in_channels);
+		spread_copies(r, dst, (const uint8_t *)r->a, b->n_frames, track_sample_bytes(s->track.sample));
 	} else {
 		(void)convert_run(&r->to_f32, r->a, r->raw, b->n_frames * r->in_channels);
 		finish_frames(r, dst, r->a, b->n_frames, true);

@@ -6,7 +6,7 @@
  * scaled so that nothing can clip; so stereo to mono is the mean.  Mono goes to every channel as it is.  Channels
  * without a place stay in order: silent ones are added behind, and only the mean of all can be made of fewer.
  *
- * Work is done in f32, where there is any; only then, and where bits are dropped, is dither added.
+ * Samples that are only copied are exact.  Mixing and resampling is done in f32.  Dither is added where bits are dropped.
  */
 #ifndef MEDIA_RESHAPE_H
 #define MEDIA_RESHAPE_H

@@ -121,6 +121,11 @@ static enum err decode(struct source *s, struct vorbis *v, size_t max_frames, st
 	v->plane_frames = (size_t)n;
 	v->plane_at_frames = 0;
 	if (link != v->link) {
+		/* On a pipe the library calls the seam between two links a hole. */
+		if (v->hole) {
+			v->hole = false;
+			v->n_holes--;
+		}
 		v->link = link;
 		enum err e = take_link(s, v, &s->why);
 		if (e)

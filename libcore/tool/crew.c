@@ -134,12 +134,13 @@ enum err crew_open(struct crew *c, unsigned n_threads, unsigned n_slots, size_t 
 	pthread_cond_init(&c->done, NULL);
 	c->open = true;
 	c->slots = aligned_alloc(64, n_slots * c->slot_bytes);
+	if (c->slots) /* first of all: whoever cleans up after a failure looks into them */
+		memset(c->slots, 0, n_slots * c->slot_bytes);
 	c->states = calloc(n_slots, sizeof(*c->states));
 	c->lanes = calloc(n_slots, sizeof(*c->lanes));
 	c->threads = calloc(n_threads, sizeof(*c->threads));
 	if (!c->slots || !c->states || !c->lanes || !c->threads)
 		return err_say(why, ERR_NOMEM, name, "%s", err_text(ERR_NOMEM));
-	memset(c->slots, 0, n_slots * c->slot_bytes);
 	return start_threads(c, n_threads, name, why);
 }
 

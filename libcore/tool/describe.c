@@ -101,14 +101,15 @@ static void json_audio(FILE *out, const struct track *t)
 			t->opus_streams, t->opus_coupled, t->preroll_frames, t->gain_q8);
 }
 
-static void json_track(FILE *out, const struct packet *p)
+static enum err json_track(FILE *out, const struct packet *p)
 {
 	struct track t = {0};
 	char name[128], scratch[8];
 	const char *tag;
 
-	if (track_unpack(&t, p->payload, p->payload_bytes, NULL))
-		return;
+	enum err e = track_unpack(&t, p->payload, p->payload_bytes, NULL);
+	if (e)
+		return e == ERR_NOMEM ? e : ERR_OK;
 	track_name(&t, name);
 	fprintf(out, ", \"kind\": \"%s\", \"policy\": %u, \"codec\": \"%s\"", track_kind_name(t.kind), t.policy,
 		track_codec_name(t.codec, scratch));
@@ -126,6 +127,7 @@ static void json_track(FILE *out, const struct packet *p)
 	}
 	fputs("]", out);
 	track_release(&t);
+	return ERR_OK;
 }
 
 static void json_gap(FILE *out, const struct packet *p)
@@ -159,9 +161,10 @@ static void json_end(FILE *out, const struct packet *p)
 		e.n_payload_bytes, e.end_pos);
 }
 
-void describe_packet_json(FILE *out, const struct packet *p, const struct track *t)
+enum err describe_packet_json(FILE *out, const struct packet *p, const struct track *t)
 {
 	char scratch[8];
+	enum err e = ERR_OK;
 
 	(void)t;
 	fprintf(out, "{\"type\": \"%s\", \"track\": %u, \"gen\": %u, \"pos\": %" PRId64 ", \"dur\": %u, \"seq\": %u, \"bytes\": %u",
@@ -174,25 +177,27 @@ void describe_packet_json(FILE *out, const struct packet *p, const struct track 
 	fprintf(out, ", \"dropped\": %u", p->dropped);
 	switch (p->type) {
 	case PACKET_STREAM: json_stream(out, p); break;
-	case PACKET_TRACK: json_track(out, p); break;
+	case PACKET_TRACK: e = json_track(out, p); break;
 	case PACKET_GAP: json_gap(out, p); break;
 	case PACKET_CLOCK: json_clock(out, p); break;
 	case PACKET_END: json_end(out, p); break;
 	default: break;
 	}
 	fputs("}\n", out);
+	return e;
 }
 
 /* ---- for people ---- */
 
-static void text_track(FILE *out, const struct packet *p)
+static enum err text_track(FILE *out, const struct packet *p)
 {
 	struct track t = {0};
 	char name[128], scratch[8], channel[16];
 
-	if (track_unpack(&t, p->payload, p->payload_bytes, NULL)) {
+	enum err e = track_unpack(&t, p->payload, p->payload_bytes, NULL);
+	if (e) {
 		fputs(" (not sound)", out);
-		return;
+		return e == ERR_NOMEM ? e : ERR_OK;
 	}
 	fprintf(out, " %s %s", track_kind_name(t.kind), track_codec_name(t.codec, scratch));
 	if (t.kind == TRACK_AUDIO) {
@@ -213,9 +218,10 @@ static void text_track(FILE *out, const struct packet *p)
 		fprintf(out, "\n                  %s", tool_printable(tag, shown, sizeof(shown)));
 	}
 	track_release(&t);
+	return ERR_OK;
 }
 
-static void text_control(FILE *out, const struct packet *p)
+static enum err text_control(FILE *out, const struct packet *p)
 {
 	struct packet_stream s;
 	struct packet_gap g;
@@ -230,8 +236,7 @@ static void text_control(FILE *out, const struct packet *p)
 		}
 		break;
 	case PACKET_TRACK:
-		text_track(out, p);
-		break;
+		return text_track(out, p);
 	case PACKET_GAP:
 		if (packet_gap_unpack(&g, p->payload, p->payload_bytes) == ERR_OK)
 			fprintf(out, " %s", packet_gap_reason_name(g.reason));
@@ -246,9 +251,10 @@ static void text_control(FILE *out, const struct packet *p)
 	default:
 		break;
 	}
+	return ERR_OK;
 }
 
-void describe_packet(FILE *out, const struct packet *p, const struct track *t)
+enum err describe_packet(FILE *out, const struct packet *p, const struct track *t)
 {
 	char scratch[8];
 
@@ -266,6 +272,7 @@ void describe_packet(FILE *out, const struct packet *p, const struct track *t)
 			fprintf(out, " %s", flag_names[i].name);
 	if (p->dropped)
 		fprintf(out, " dropped %u", p->dropped);
-	text_control(out, p);
+	enum err e = text_control(out, p);
 	putc('\n', out);
+	return e;
 }

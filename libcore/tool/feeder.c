@@ -268,8 +268,12 @@ static void *run(void *arg)
 		for (unsigned i = 0; i < f->n_entries; i++)
 			n_holding += f->entries[i].is_full || !spool_is_empty(&f->entries[i].queue);
 		f->now_ns = now_ns();
-		for (unsigned i = 0; n_holding && i < f->n_entries; i++)
-			note_starving(f, &f->entries[i]);
+		for (unsigned i = 0; i < f->n_entries; i++) {
+			if (n_holding)
+				note_starving(f, &f->entries[i]);
+			else
+				f->entries[i].starving_since_ns = 0;
+		}
 		for (unsigned i = 0; i < f->n_entries; i++) {
 			struct feeder_entry *e = &f->entries[i];
 			bool holds = e->is_full || !spool_is_empty(&e->queue);

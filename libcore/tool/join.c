@@ -44,6 +44,7 @@ struct join_source {
 	uint16_t *own;            /* its own numbers in order of appearance, for announcements */
 	unsigned n_own, own_room;
 	unsigned n_announced;     /* of those, handed out */
+	unsigned n_tracks;        /* that have numbers */
 	uint16_t kept_id;         /* a number kept for its first track; 0 none */
 };
 
@@ -215,6 +216,7 @@ static enum err give_number(struct join *j, struct join_source *s, uint16_t own)
 		return ERR_OK;
 	if (!s->kept_id && j->next_id > PACKET_MAX_TRACK)
 		return err_say(&j->why, ERR_LIMIT, s->name, "more than %u tracks", PACKET_MAX_TRACK);
+	s->n_tracks++;
 	s->ids[own] = s->kept_id ? s->kept_id : j->next_id++;
 	s->kept_id = 0;
 	j->owners[s->ids[own]] = (struct join_owner){ .source = (uint16_t)(s - j->sources), .own = own };
@@ -390,7 +392,9 @@ enum err join_next(struct join *j, struct packet *p)
 		e = hand_out(j, s, p);
 		int64_t end_ns;
 		place_packet(s, &end_ns);
-		s->time_ns = end_ns;
+		/* Another track of the same input may go on earlier than this one. */
+		if (s->n_tracks <= 1)
+			s->time_ns = end_ns;
 		double position_s = (double)end_ns / UNITS_NS_PER_S;
 		if (position_s > j->position_s)
 			j->position_s = position_s;

@@ -214,10 +214,10 @@ static void plan_cut(struct take *t, int64_t pos)
 	int64_t every_ns = o->split_every.value;
 	int64_t floor_ns = utc_ns - ((utc_ns % every_ns) + every_ns) % every_ns;
 	t->boundary_ns = t->boundary_ns == floor_ns + every_ns ? floor_ns + 2 * every_ns : floor_ns + every_ns;
-	t->cut_pos = pos + units_scale_up(t->boundary_ns - utc_ns, rate_of(t), UNITS_NS_PER_S * t->track.rate_den);
+	t->cut_pos = pos + units_scale(t->boundary_ns - utc_ns, rate_of(t), UNITS_NS_PER_S * t->track.rate_den);
 }
 
-/* A packet with a wall-clock time says more exactly where the boundary lies: at or behind its own beginning. */
+/* A packet with a wall-clock time says more exactly which frame is the nearest to the boundary. */
 static void follow_clock(struct take *t, int64_t pos, int64_t utc_ns)
 {
 	if (!is_time(utc_ns))
@@ -226,7 +226,7 @@ static void follow_clock(struct take *t, int64_t pos, int64_t utc_ns)
 	t->clock_utc_ns = utc_ns;
 	if (!t->started || !t->all->options.split_on_clock || !t->is_open)
 		return;
-	int64_t cut_pos = pos + units_scale_up(t->boundary_ns - utc_ns, rate_of(t), UNITS_NS_PER_S * t->track.rate_den);
+	int64_t cut_pos = pos + units_scale(t->boundary_ns - utc_ns, rate_of(t), UNITS_NS_PER_S * t->track.rate_den);
 	t->cut_pos = cut_pos > t->next_pos ? cut_pos : t->next_pos;
 }
 

@@ -4,7 +4,7 @@
  *	WEIR_FAULT=KIND:N   from main() on, the Nth call of a kind fails, once:
  *	                    heap (malloc and its family: no memory), fd (open, pipe, memfd_create, dup, fopen: EMFILE),
  *	                    mmap (ENOMEM), io (read, write, lseek, ftruncate, rename, fsync…: EIO), thread (EAGAIN)
- *	WEIR_FAULT_HIT=FILE is made when it does
+ *	WEIR_FAULT_HIT=FILE is made when it does, and says which library's call it was
  *	WEIR_SHORT=N        reads and writes move at most N bytes; -N: a random number of 1…N
  *	WEIR_EINTR=N        every Nth read, write, poll is interrupted first
  *	WEIR_PIPE=N         stdin and stdout, where they are pipes, hold N bytes, and cannot be made larger
@@ -14,6 +14,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -41,9 +42,33 @@ static struct {
 	atomic_long n_interruptible;
 	atomic_ulong random;
 	bool small_pipes;
+	int (*program)(int, char **, char **); /* its main() */
 } fault;
 
 static const char *const kind_names[] = {"none", "heap", "fd", "mmap", "io", "thread"};
+
+/* The file name of the object that called, seen from two or three functions further down. */
+static const char *caller(void)
+{
+	void *frames[8];
+	int n = backtrace(frames, 8);
+	Dl_info at, self, program;
+
+	if (!dladdr((void *)(uintptr_t)caller, &self))
+		return "";
+	for (int i = 0; i < n; i++) {
+		if (!dladdr(frames[i], &at) || at.dli_fbase == self.dli_fbase)
+			continue;
+		/* The program's own malloc stands between us and who called it. */
+		if (at.dli_sname && (strstr(at.dli_sname, "alloc") || strstr(at.dli_sname, "memalign")))
+			continue;
+		if (i == 2 && fault.kind == FAULT_HEAP && dladdr((void *)(uintptr_t)fault.program, &program) && at.dli_fbase == program.dli_fbase)
+			continue;
+		const char *base = strrchr(at.dli_fname, '/');
+		return base ? base + 1 : at.dli_fname;
+	}
+	return "";
+}
 
 /* Is this the call that fails? */
 static bool fails(enum kind kind)
@@ -53,7 +78,8 @@ static bool fails(enum kind kind)
 	const char *path = getenv("WEIR_FAULT_HIT");
 	if (path) {
 		int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-		if (fd >= 0)
+		const char *who = caller();
+		if (fd >= 0 && syscall(SYS_write, fd, who, strlen(who)) >= 0)
 			syscall(SYS_close, fd);
 	}
 	return true;
@@ -377,8 +403,6 @@ int pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*run)(void *
 
 /* ---- when it begins ---- */
 
-static int (*real_main)(int, char **, char **);
-
 static void shrink(int fd, int n_bytes)
 {
 	struct stat st;
@@ -405,8 +429,10 @@ static int armed_main(int argc, char **argv, char **env)
 			fault.at = strtol(what + length + 1, NULL, 10);
 		}
 	}
+	void *warm[2];
+	backtrace(warm, 2); /* its first call takes memory */
 	fault.armed = true;
-	return real_main(argc, argv, env);
+	return fault.program(argc, argv, env);
 }
 
 int __libc_start_main(int (*program)(int, char **, char **), int argc, char **argv, void (*init)(void), void (*fini)(void),
@@ -415,6 +441,6 @@ int __libc_start_main(int (*program)(int, char **, char **), int argc, char **ar
 	void (*rtld_fini)(void), void *stack_end)
 {
 	REAL(__libc_start_main);
-	real_main = program;
+	fault.program = program;
 	return real(armed_main, argc, argv, init, fini, rtld_fini, stack_end);
 }

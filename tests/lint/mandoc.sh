@@ -42,6 +42,20 @@ every_tool()
 	return $bad
 }
 
+# Whoever looks for a tool finds it: in the README, in weir(1), and in weir(7).
+found()
+{
+	local t bad=0
+	for t in "$TOP"/cmd/*.c; do
+		t=$(basename "$t" .c)
+		[ "$t" != weir ] || continue
+		grep -q "^| \`$t\` |" "$TOP/README.md" || { echo "the README's table does not have $t"; bad=1; }
+		grep -q "^\.It Xr weir-$t 1" "$TOP/man/weir.1" || { echo "weir(1) does not list $t"; bad=1; }
+		grep -q "^\.Xr weir-$t 1" "$TOP/man/weir.7" || { echo "weir(7) does not refer to $t"; bad=1; }
+	done
+	return $bad
+}
+
 # One line says the same in the page and in the list of `weir`.
 summaries()
 {
@@ -65,5 +79,6 @@ fi
 test_case "pages refer to pages that exist" references
 test_case "pages have their sections" sections
 test_case "every tool has a page" every_tool
+test_case "README, weir(1) and weir(7) have every tool" found
 test_case "page and list have the same summary" summaries
 done_testing

@@ -62,7 +62,7 @@ demo()
 	grep -q '^frames    485477 at 44100 Hz in the source, 528410 at 48000 Hz in the Opus file$' log
 	[ -s out/demo.opus ]
 	if have opusdec; then
-		opusdec --quiet out/demo.opus by-opusdec.wav 2>/dev/null
+		opusdec --quiet --rate 48000 out/demo.opus by-opusdec.wav 2>/dev/null
 		inspect --json by-opusdec.wav | tail -n 1 >sum
 		eq "$(json sum 'd["summary"]["frames"]["1"]')" 528410 "frames by opusdec"
 	fi
