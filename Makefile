@@ -29,7 +29,7 @@ endif
 LIBS_PKG := sndfile opus ogg vorbisfile soxr flac libmpg123
 DEPS_DEBIAN := gcc libc6-dev make pkg-config libsndfile1-dev libopus-dev libogg-dev libvorbis-dev libsoxr-dev libflac-dev libmpg123-dev
 DEPS_DEBIAN_CHECK := clang libclang-rt-14-dev ffmpeg sox libsox-fmt-mp3 flac opus-tools libopusfile-dev libebur128-dev mandoc \
-	valgrind strace python3-minimal python3-numpy zsh fish bash-completion util-linux vorbis-tools lame file
+	valgrind strace python3-minimal python3-numpy zsh fish bash-completion util-linux vorbis-tools lame file locales
 
 -include config.mak
 

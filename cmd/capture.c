@@ -38,7 +38,6 @@ struct capture {
 	size_t *note_said;       /* bytes of each source's note that were printed */
 	int64_t start_ns;        /* CLOCK_MONOTONIC of media time 0, with --realtime */
 	double total_s;
-	uint8_t aside[PACKET_MAX_PAYLOAD_BYTES];
 	struct err_why why;
 };
 
@@ -261,20 +260,6 @@ static enum err pace(struct capture *c, const struct feed_track *t)
 	return writer_flush(&c->out);
 }
 
-static enum err put_gap(struct capture *c, struct feed_track *t, int64_t pos, uint64_t n_frames, uint16_t reason)
-{
-	struct packet_gap gap = { .reason = reason, .utc_ns = UNITS_UNKNOWN_NS };
-	enum err e = ERR_OK;
-
-	while (!e && n_frames) {
-		uint32_t n = n_frames < UINT32_MAX ? (uint32_t)n_frames : UINT32_MAX;
-		e = writer_gap(&c->out, t->id, pos, n, &gap);
-		pos += n;
-		n_frames -= n;
-	}
-	return e;
-}
-
 static enum err end_track(struct capture *c, struct feed_track *t)
 {
 	struct source *s = &t->source;
@@ -285,45 +270,17 @@ static enum err end_track(struct capture *c, struct feed_track *t)
 	return writer_end_track(&c->out, t->id, s->cut ? PACKET_END_TRUNCATED : tool_stop ? PACKET_END_INTERRUPTED : PACKET_END_NORMAL);
 }
 
-/* One block of one track: read to where it will be written from. */
 static enum err one_block(struct capture *c, struct feed_track *t)
 {
-	struct source_block b;
-	uint64_t hole;
 	enum err e;
 
 	/* Nothing is held back while we wait. */
-	if (source_would_block(&t->source) && (e = writer_flush(&c->out)))
+	if (source_would_block(&t->source, t->block_frames) && (e = writer_flush(&c->out)))
 		return e;
-	uint8_t *room = writer_reserve(&c->out, (size_t)t->block_frames * t->source.track.frame_bytes);
-	if (!room)
-		return c->out.failed;
-	e = feed_read(&c->feed, t, room, &b, &hole);
+	e = feed_write(&c->feed, t, &c->out);
 	if (e == ERR_END)
 		return end_track(c, t);
-	if (e)
-		return e;
-	if (b.track_changed)
-		return writer_announce(&c->out, &t->source.track);
-	if (hole) {
-		/* The hole goes before the frames, and needs the place where they are: they step aside. */
-		size_t n_bytes = b.n_frames * t->source.track.frame_bytes;
-		memcpy(c->aside, room, n_bytes);
-		if ((e = put_gap(c, t, b.pos - (int64_t)hole, hole, PACKET_GAP_UNKNOWN)))
-			return e;
-		if (!(room = writer_reserve(&c->out, n_bytes)))
-			return c->out.failed;
-		memcpy(room, c->aside, n_bytes);
-	}
-	if (b.gap_frames && (e = put_gap(c, t, b.pos, b.gap_frames, b.gap_reason)))
-		return e;
-	if (b.n_frames) {
-		struct packet p = packet_data(t->id, b.pos, (uint32_t)b.n_frames, (uint32_t)(b.n_frames * t->source.track.frame_bytes));
-		p.flags |= b.flags;
-		if ((e = writer_commit(&c->out, &p)))
-			return e;
-	}
-	return c->options.realtime ? pace(c, t) : ERR_OK;
+	return e || !c->options.realtime ? e : pace(c, t);
 }
 
 static enum err run(struct capture *c, char *const *specs)

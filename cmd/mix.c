@@ -154,6 +154,7 @@ static enum err measure(struct mix *s, char *const *names, unsigned n, double *m
 {
 	struct mixer_options o = options_of(s);
 	struct mixer_counts unseen = { 0 };
+	const off_t stdin_at = lseek(STDIN_FILENO, 0, SEEK_CUR);
 	struct mixer_levels l;
 	double is_db;
 	enum err e;
@@ -183,6 +184,9 @@ static enum err measure(struct mix *s, char *const *names, unsigned n, double *m
 		tool_warn(&s->tool, "normalize", "the mix is silent, or too short to have a loudness: left as it is");
 out:
 	mixer_release(&s->mixer);
+	/* The second pass begins where the first did; by name files are opened again. */
+	if (stdin_at >= 0)
+		(void)!lseek(STDIN_FILENO, stdin_at, SEEK_SET);
 	return e;
 }
 
@@ -242,7 +246,7 @@ int main(int argc, char **argv)
 		OPT_LIST(0, "pan", "SPEC", &s.pans, "TRACK=PLACE, from -1 (left) to 1 (right)"),
 		OPT_STRING(0, "matrix", "FILE", &s.matrix, "a row an output channel, a gain an input channel"),
 		OPT_STRING(0, "control", "PATH", &s.control, "take commands while it runs: gain, pan, mute, unmute, solo, unsolo, list"),
-		OPT_SIZE(0, "spool", &s.spool_bytes, 0, 1e15, "how much may wait in a temporary file for a slower input (4G)"),
+		OPT_SIZE(0, "spool", &s.spool_bytes, 0, 1e12, "how much may wait in a temporary file for a slower input (4G)"),
 		OPT_GROUP("What comes out:"),
 		OPT_RATE('r', "rate", &s.rate_hz, TRACK_MIN_RATE_HZ, TRACK_MAX_RATE_HZ, "at this rate (the first track's)"),
 		OPT_INT('c', "channels", "CHANNELS", &s.channels, 1, TRACK_MAX_CHANNELS, "so many channels (the widest track's)"),

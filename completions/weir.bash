@@ -8,6 +8,7 @@ _weir_options()
 	capture) echo "-r --rate -c --channels -f --format --no-dither -n --name -d --duration --start --realtime --block --list --json -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	encode) echo "-b --bitrate --frame --application --complexity --vbr --cvbr --cbr --fec --expect-loss --dtx -t --track -j --jobs -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	decode) echo "-f --format --no-dither -t --track -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
+	mix) echo "-t --track -g --gain --pan --matrix --control --spool -r --rate -c --channels -f --format --no-dither -n --name --limiter --normalize --minus --self --live -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	mux) echo "-o --output --format -y --force -t --track --tag --split-every --split-on-clock --sync --rf64-above -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	demux) echo "-t --track --split -y --force -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	meter) echo "--json --interval --report -y --force --through -t --track --compare --fail-above --silence --dual-mono --levels-only -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
@@ -38,6 +39,19 @@ _weir_value()
 	decode:-f | decode:--format) echo "s16 s24 s32 f32" ;;
 	decode:-t | decode:--track) echo "@none" ;;
 	decode:--stats-file) echo "@file" ;;
+	mix:-t | mix:--track) echo "@none" ;;
+	mix:-g | mix:--gain) echo "@none" ;;
+	mix:--pan) echo "@none" ;;
+	mix:--matrix) echo "@file" ;;
+	mix:--control) echo "@file" ;;
+	mix:--spool) echo "@none" ;;
+	mix:-r | mix:--rate) echo "@none" ;;
+	mix:-c | mix:--channels) echo "@none" ;;
+	mix:-f | mix:--format) echo "s16 s24 s32 f32" ;;
+	mix:-n | mix:--name) echo "@none" ;;
+	mix:--normalize) echo "@none" ;;
+	mix:--self) echo "@none" ;;
+	mix:--stats-file) echo "@file" ;;
 	mux:-o | mux:--output) echo "@file" ;;
 	mux:--format) echo "weir opus wav w64 rf64 flac caf aiff raw" ;;
 	mux:-t | mux:--track) echo "@none" ;;
@@ -59,7 +73,7 @@ _weir_value()
 	esac
 }
 
-_weir_tools="capture encode decode mux demux meter inspect"
+_weir_tools="capture encode decode mix mux demux meter inspect"
 
 _weir()
 {

@@ -308,11 +308,12 @@ static enum err flacread_seek(struct source *s, int64_t pos)
 	return ERR_OK;
 }
 
-static bool flacread_would_block(const struct source *s)
+static bool flacread_would_block(const struct source *s, size_t n_frames)
 {
 	const struct flac *f = s->state;
 
-	return !f->ended && !f->pending_frames && source_bytes_would_block(&f->in);
+	(void)n_frames;
+	return !f->ended && !f->pending_frames && source_bytes_would_block(&f->in, SOURCE_ENOUGH_BYTES);
 }
 
 static void flacread_release(struct source *s)

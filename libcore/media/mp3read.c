@@ -160,11 +160,12 @@ static enum err mp3read_seek(struct source *s, int64_t pos)
 	return ERR_OK;
 }
 
-static bool mp3read_would_block(const struct source *s)
+static bool mp3read_would_block(const struct source *s, size_t n_frames)
 {
 	const struct mp3 *m = s->state;
 
-	return !m->ended && source_bytes_would_block(&m->in);
+	(void)n_frames;
+	return !m->ended && source_bytes_would_block(&m->in, SOURCE_ENOUGH_BYTES);
 }
 
 static void mp3read_release(struct source *s)

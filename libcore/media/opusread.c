@@ -148,12 +148,13 @@ static enum err opusread_read(struct source *s, uint8_t *dst, size_t max_frames,
 	return ERR_OK;
 }
 
-static bool opusread_would_block(const struct source *s)
+static bool opusread_would_block(const struct source *s, size_t n_frames)
 {
 	const struct opusread *r = s->state;
 
+	(void)n_frames;
 	return !r->ended && !r->have_packet && r->block_at_frames == r->block.n_frames && !oggread_is_ready(&r->ogg) &&
-		source_bytes_would_block(&r->ogg.in);
+		source_bytes_would_block(&r->ogg.in, SOURCE_ENOUGH_BYTES);
 }
 
 static void opusread_release(struct source *s)

@@ -194,11 +194,11 @@ static enum err pcmread_seek(struct source *s, int64_t pos)
 	return ERR_OK;
 }
 
-static bool pcmread_would_block(const struct source *s)
+static bool pcmread_would_block(const struct source *s, size_t n_frames)
 {
 	const struct pcmread *r = s->state;
 
-	return !r->ended && source_bytes_would_block(&r->in);
+	return !r->ended && source_bytes_would_block(&r->in, n_frames * r->file_frame_bytes);
 }
 
 static void pcmread_release(struct source *s)

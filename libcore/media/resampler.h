@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,20 +20,30 @@ struct resampler_options {
 	uint16_t channels;
 	enum resampler_quality quality;
 	enum resampler_phase phase;
-	unsigned n_threads;       /* channels are split over these; 0 or 1: the caller's thread */
+	unsigned n_threads;       /* channels are split over these, the caller's among them; 0 or 1: that one alone */
+	bool is_double;           /* samples are f64, in and out; else f32 */
 };
 
-/* Interleaved f32 in and out.  Allocates; libsoxr allocates a little more in its first blocks. */
+/*
+ * Interleaved f32 (or f64) in and out.  Allocates; libsoxr allocates more in its first blocks, until its queues are as
+ * long as they get.
+ */
 enum err resampler_new(struct resampler **r, const struct resampler_options *o, struct err_why *why) WEIR_MUSTUSE;
 /*
  * Up to n_in frames in (*n_in becomes what was taken), up to *n_out frames out (*n_out becomes what was made).
  * The sum of output never passes round(total in · out/in) until finished.
  */
-enum err resampler_run(struct resampler *r, const float *in, size_t *n_in, float *out, size_t *n_out) WEIR_MUSTUSE;
+enum err resampler_run(struct resampler *r, const void *in, size_t *n_in, void *out, size_t *n_out) WEIR_MUSTUSE;
 /* No more input: call until *n_out comes back 0.  The total is then exactly round(n·out/in). */
-enum err resampler_finish(struct resampler *r, float *out, size_t *n_out) WEIR_MUSTUSE;
+enum err resampler_finish(struct resampler *r, void *out, size_t *n_out) WEIR_MUSTUSE;
 /* Begin anew: after a hole. */
 enum err resampler_restart(struct resampler *r) WEIR_MUSTUSE;
+/*
+ * Begin, or begin anew, at position in_pos of a timeline in frames.  Output frame k is the signal at k/out seconds of
+ * that timeline, so frames behind a hole are what they would be had the hole been silence.  *out_pos, the position of
+ * the first frame that will come, is round(in_pos·out/in); n frames more in, and the total ends at round((in_pos + n)·out/in).
+ */
+enum err resampler_place(struct resampler *r, int64_t in_pos, int64_t *out_pos) WEIR_MUSTUSE;
 void resampler_free(struct resampler *r);
 
 #endif

@@ -440,11 +440,11 @@ static enum err reshape_read(struct source *s, uint8_t *dst, size_t max_frames, 
 	return r->resampler ? read_resampled(s, r, dst, max_frames, b) : read_plain(s, r, dst, max_frames, b);
 }
 
-static bool reshape_would_block(const struct source *s)
+static bool reshape_would_block(const struct source *s, size_t n_frames)
 {
 	const struct reshape *r = s->state;
 
-	return !r->out_frames && r->in_at_frames == r->in_frames && !r->draining && source_would_block(&r->inner);
+	return !r->out_frames && r->in_at_frames == r->in_frames && !r->draining && source_would_block(&r->inner, r->resampler ? r->work_frames : n_frames);
 }
 
 static void reshape_free(struct reshape *r)

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -159,10 +160,15 @@ uint64_t source_bytes_skip(struct source_bytes *in, uint64_t n_bytes)
 	return done;
 }
 
-bool source_bytes_would_block(const struct source_bytes *in)
+bool source_bytes_would_block(const struct source_bytes *in, size_t n_bytes)
 {
-	if (in->is_regular || in->eof || in->head_used_bytes < in->head_bytes)
+	size_t held = in->head_bytes - in->head_used_bytes;
+	int waiting = 0;
+
+	if (in->is_regular || in->eof || held >= n_bytes)
 		return false;
+	if (!ioctl(in->fd, FIONREAD, &waiting))
+		return held + (size_t)waiting < n_bytes;
 	struct pollfd p = { .fd = in->fd, .events = POLLIN };
 	return poll(&p, 1, 0) == 0;
 }
@@ -399,9 +405,9 @@ enum err source_read(struct source *s, uint8_t *dst, size_t max_frames, struct s
 	return e;
 }
 
-bool source_would_block(const struct source *s)
+bool source_would_block(const struct source *s, size_t n_frames)
 {
-	return s->ops && s->ops->would_block && s->ops->would_block(s);
+	return s->ops && s->ops->would_block && s->ops->would_block(s, n_frames);
 }
 
 enum err source_seek(struct source *s, int64_t pos)

@@ -54,8 +54,8 @@ struct source_ops {
 	/* Move to frame pos, exactly, before the first read.  NULL: the caller reads and throws away. */
 	enum err (*seek)(struct source *s, int64_t pos);
 	void (*release)(struct source *s);
-	/* Would read() wait for input?  NULL: never. */
-	bool (*would_block)(const struct source *s);
+	/* Would reading so many frames wait for input?  NULL: never. */
+	bool (*would_block)(const struct source *s, size_t n_frames);
 };
 
 struct source {
@@ -135,8 +135,10 @@ size_t source_bytes_some(struct source_bytes *in, void *dst, size_t n_bytes);
 uint64_t source_bytes_skip(struct source_bytes *in, uint64_t n_bytes);
 /* Regular files: go to an offset.  Returns: false if that failed. */
 bool source_bytes_seek(struct source_bytes *in, uint64_t offset_bytes);
-/* Would the next read wait?  False where that cannot be known. */
-bool source_bytes_would_block(const struct source_bytes *in);
+/* Would reading n_bytes wait for them?  False where that cannot be known. */
+bool source_bytes_would_block(const struct source_bytes *in, size_t n_bytes);
+/* What decoders ask for, who do not know how much the next frame takes. */
+#define SOURCE_ENOUGH_BYTES 4096u
 
 /* Add to s->note ("; " between), so much of it as fits. */
 void source_note(struct source *s, const char *fmt, ...) WEIR_PRINTF(2, 3);
@@ -151,8 +153,8 @@ enum err source_check(const struct source *s, uint64_t rate_hz, uint64_t channel
 /* The error of a read that came short because of the system: s->why from in->sys_errno. */
 enum err source_failed(struct source *s, const struct source_bytes *in);
 
-/* Would source_read() wait for more input?  So that a tool can flush first.  Always false for files and generators. */
-bool source_would_block(const struct source *s);
+/* Would source_read() of so many frames wait for more input?  So that a tool can flush first.  Never true for files and generators. */
+bool source_would_block(const struct source *s, size_t n_frames);
 
 /* Each adapter: looks at in->head; ERR_AGAIN = not mine.  On ERR_OK s->ops and s->state are set and *in was taken over (copied). */
 enum err wavread_open(struct source *s, struct source_bytes *in, struct err_why *why) WEIR_MUSTUSE;

@@ -205,11 +205,12 @@ static enum err vorbisread_seek(struct source *s, int64_t pos)
 	return ERR_OK;
 }
 
-static bool vorbisread_would_block(const struct source *s)
+static bool vorbisread_would_block(const struct source *s, size_t n_frames)
 {
 	const struct vorbis *v = s->state;
 
-	return !v->ended && v->plane_at_frames == v->plane_frames && source_bytes_would_block(&v->in);
+	(void)n_frames;
+	return !v->ended && v->plane_at_frames == v->plane_frames && source_bytes_would_block(&v->in, SOURCE_ENOUGH_BYTES);
 }
 
 static void vorbisread_release(struct source *s)

@@ -310,30 +310,42 @@ static unsigned bin_of_rank(const struct loudness *l, unsigned first, uint64_t r
 }
 
 /* EBU Tech 3342: between the 10th and the 95th percentile of what is above -70 LUFS and above -20 LU of the mean. */
-static double range(const struct loudness *l)
+static void read_range(const struct loudness *l, struct loudness_values *v)
 {
+	v->range_lu = v->range_low_lufs = v->range_high_lufs = (double)NAN;
 	if (l->n_range == 0)
-		return (double)NAN;
+		return;
 	unsigned first = bin_of(l->range_energy / (double)l->n_range * 0.01);
 	uint64_t n = 0;
 	for (unsigned bin = first; bin <= l->range_highest; bin++)
 		n += l->range_count[bin];
 	assert(n > 0);
-	uint64_t low = (uint64_t)((double)(n - 1) * 0.10 + 0.5);
-	uint64_t high = (uint64_t)((double)(n - 1) * 0.95 + 0.5);
-	return (bin_of_rank(l, first, high) - bin_of_rank(l, first, low)) / BINS_PER_LU;
+	unsigned low = bin_of_rank(l, first, (uint64_t)((double)(n - 1) * 0.10 + 0.5));
+	unsigned high = bin_of_rank(l, first, (uint64_t)((double)(n - 1) * 0.95 + 0.5));
+	v->range_lu = (high - low) / BINS_PER_LU;
+	v->range_low_lufs = ABSOLUTE_GATE_LUFS + low / BINS_PER_LU;
+	v->range_high_lufs = ABSOLUTE_GATE_LUFS + high / BINS_PER_LU;
+}
+
+double loudness_momentary_lufs(const struct loudness *l)
+{
+	return l->n_steps >= LOUDNESS_MOMENTARY_STEPS ? energy_to_lufs(momentary_mean(l)) : (double)NAN;
+}
+
+double loudness_short_term_lufs(const struct loudness *l)
+{
+	return l->n_steps >= LOUDNESS_SHORT_TERM_STEPS ? energy_to_lufs(short_term_mean(l)) : (double)NAN;
 }
 
 struct loudness_values loudness_read(const struct loudness *l)
 {
-	bool has_momentary = l->n_steps >= LOUDNESS_MOMENTARY_STEPS;
-	bool has_short_term = l->n_steps >= LOUDNESS_SHORT_TERM_STEPS;
-	return (struct loudness_values){
-		.momentary_lufs = has_momentary ? energy_to_lufs(momentary_mean(l)) : (double)NAN,
-		.short_term_lufs = has_short_term ? energy_to_lufs(short_term_mean(l)) : (double)NAN,
+	struct loudness_values v = {
+		.momentary_lufs = loudness_momentary_lufs(l),
+		.short_term_lufs = loudness_short_term_lufs(l),
 		.integrated_lufs = integrated(l),
-		.range_lu = range(l),
 		.momentary_max_lufs = energy_to_lufs(l->momentary_max),
 		.short_term_max_lufs = energy_to_lufs(l->short_term_max),
 	};
+	read_range(l, &v);
+	return v;
 }

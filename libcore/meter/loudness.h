@@ -31,6 +31,7 @@ struct loudness_values {
 	double short_term_lufs;     /* the last 3 s */
 	double integrated_lufs;     /* from the start */
 	double range_lu;
+	double range_low_lufs, range_high_lufs; /* its ends */
 	double momentary_max_lufs;
 	double short_term_max_lufs;
 };
@@ -84,6 +85,10 @@ void loudness_add(struct loudness *l, const float *frames, size_t n_frames);
 
 /* n_frames of nothing: a gap.  Costs no more than four seconds of it.  Role: any. */
 void loudness_add_silence(struct loudness *l, uint64_t n_frames);
+
+/* Of the last 400 ms, of the last 3 s; NAN as in the values.  Cheap.  Role: any, the one that adds. */
+double loudness_momentary_lufs(const struct loudness *l);
+double loudness_short_term_lufs(const struct loudness *l);
 
 /* What is known by now.  Role: any, the one that adds; costs some microseconds. */
 struct loudness_values loudness_read(const struct loudness *l);

@@ -54,6 +54,10 @@ static enum err init_parts(struct meter *m, const struct track *t)
 		e = init_loudness(m, t);
 	if (!e)
 		e = init_silence(m);
+	if (!e && m->options.plot) {
+		e = plot_init(&m->plot, m->rate_hz, m->n_channels);
+		m->has_plot = e == ERR_OK;
+	}
 	return e;
 }
 
@@ -93,6 +97,7 @@ enum err meter_init(struct meter *m, const struct track *t, const struct meter_o
 
 void meter_release(struct meter *m)
 {
+	plot_release(&m->plot);
 	compare_release(&m->compare);
 	silence_release(&m->silence);
 	loudness_release(&m->loudness);
@@ -122,7 +127,7 @@ enum err meter_compare(struct meter *m, compare_read_fn *read, void *from)
 }
 
 /* Time without frames: the windows of loudness run on, silence lasts, the rest waits. */
-static enum err pass_time(struct meter *m, uint64_t n_frames)
+static enum err pass_time(struct meter *m, uint64_t n_frames, bool lost)
 {
 	if (n_frames == 0)
 		return ERR_OK;
@@ -131,7 +136,20 @@ static enum err pass_time(struct meter *m, uint64_t n_frames)
 		loudness_add_silence(&m->loudness, n_frames);
 	if (m->has_silence)
 		silence_add_gap(&m->silence, n_frames);
+	if (m->has_plot)
+		plot_add_gap(&m->plot, n_frames, lost);
 	return m->has_compare ? compare_add_gap(&m->compare, n_frames) : ERR_OK;
+}
+
+/* What the block adds to the picture; the others have measured it already. */
+static void draw_on(struct meter *m, const float *frames, size_t n_frames)
+{
+	const struct amplitude *a = &m->amplitude;
+	for (unsigned c = 0; c < m->n_channels; c++)
+		plot_peak(&m->plot, c, (double)fmaxf(a->true_peaks[c], a->channels[c].levels.peak), frames, n_frames);
+	plot_add(&m->plot, frames, n_frames);
+	if (m->has_loudness)
+		plot_loudness(&m->plot, loudness_momentary_lufs(&m->loudness), loudness_short_term_lufs(&m->loudness));
 }
 
 static enum err add_block(struct meter *m, const uint8_t *bytes, size_t n_frames)
@@ -154,6 +172,8 @@ static enum err add_block(struct meter *m, const uint8_t *bytes, size_t n_frames
 		loudness_add(&m->loudness, frames, n_frames);
 	if (m->has_silence)
 		silence_add(&m->silence, frames, n_frames);
+	if (m->has_plot)
+		draw_on(m, frames, n_frames);
 	return ERR_OK;
 }
 
@@ -164,7 +184,7 @@ enum err meter_data(struct meter *m, const struct packet *p)
 	uint32_t n_frames = p->dur;
 	if (!silent && p->payload_bytes / m->frame_bytes < n_frames)
 		n_frames = p->payload_bytes / m->frame_bytes;
-	enum err e = pass_time(m, continuity_data(&m->continuity, p->pos, n_frames, p->flags));
+	enum err e = pass_time(m, continuity_data(&m->continuity, p->pos, n_frames, p->flags), true);
 	const uint8_t *at = p->payload;
 	while (!e && n_frames) {
 		uint32_t n = n_frames < AMPLITUDE_BLOCK_FRAMES ? n_frames : AMPLITUDE_BLOCK_FRAMES;
@@ -177,7 +197,7 @@ enum err meter_data(struct meter *m, const struct packet *p)
 
 enum err meter_gap(struct meter *m, const struct packet *p, unsigned reason)
 {
-	return pass_time(m, continuity_gap(&m->continuity, p->pos, p->dur, reason));
+	return pass_time(m, continuity_gap(&m->continuity, p->pos, p->dur, reason), continuity_is_loss(reason));
 }
 
 enum err meter_end(struct meter *m)
@@ -185,6 +205,8 @@ enum err meter_end(struct meter *m)
 	if (m->ended)
 		return ERR_OK;
 	m->ended = true;
+	if (m->has_plot)
+		plot_finish(&m->plot);
 	return m->has_compare ? compare_finish(&m->compare) : ERR_OK;
 }
 
@@ -209,5 +231,5 @@ struct loudness_values meter_loudness(const struct meter *m)
 	if (m->has_loudness)
 		return loudness_read(&m->loudness);
 	const double none = (double)NAN;
-	return (struct loudness_values){ none, none, none, none, none, none };
+	return (struct loudness_values){ none, none, none, none, none, none, none, none };
 }

@@ -11,6 +11,7 @@
 #include "meter/compare.h"
 #include "meter/continuity.h"
 #include "meter/loudness.h"
+#include "meter/plot.h"
 #include "meter/silence.h"
 #include "wire/packet.h"
 #include "wire/track.h"
@@ -19,6 +20,7 @@ struct meter_options {
 	bool levels_only;          /* neither true peak nor loudness */
 	bool dual_mono;            /* a mono track is heard from two loudspeakers */
 	bool no_silence;
+	bool plot;                 /* keep what a picture is drawn from */
 	double silence_factor;     /* of full scale */
 	double silence_min_s;
 };
@@ -50,6 +52,8 @@ struct meter {
 	struct continuity continuity;
 	bool has_compare;
 	struct compare compare;
+	bool has_plot;
+	struct plot plot;
 	bool ended;
 };
 

@@ -50,8 +50,9 @@ void feed_release(struct feed *f)
 		source_release(&f->tracks[i].source);
 	free(f->tracks);
 	free(f->slots);
+	free(f->aside);
 	f->tracks = NULL;
-	f->slots = NULL;
+	f->slots = f->aside = NULL;
 	f->n_tracks = f->n_queued = f->next_queued = 0;
 }
 
@@ -109,6 +110,63 @@ enum err feed_read(struct feed *f, struct feed_track *t, uint8_t *dst, struct so
 	t->n_gaps += (*hole_frames > 0) + (b->gap_frames > 0);
 	t->gap_frames += *hole_frames + b->gap_frames;
 	return ERR_OK;
+}
+
+static enum err write_gap(struct feed_track *t, struct writer *w, int64_t pos, uint64_t n_frames, uint16_t reason)
+{
+	struct packet_gap gap = { .reason = reason, .utc_ns = UNITS_UNKNOWN_NS };
+	enum err e = ERR_OK;
+
+	while (!e && n_frames) {
+		uint32_t n = n_frames < UINT32_MAX ? (uint32_t)n_frames : UINT32_MAX;
+		e = writer_gap(w, t->id, pos, n, &gap);
+		pos += n;
+		n_frames -= n;
+	}
+	return e;
+}
+
+/* The hole goes before the frames, and needs the place where they are: they step aside.  Returns: where they are then, or NULL. */
+static uint8_t *write_hole(struct feed *f, struct feed_track *t, struct writer *w, const struct source_block *b, uint64_t hole_frames, const uint8_t *room)
+{
+	size_t n_bytes = b->n_frames * t->source.track.frame_bytes;
+
+	if (!f->aside && !(f->aside = malloc(PACKET_MAX_PAYLOAD_BYTES))) {
+		f->failed = err_say(&f->why, ERR_NOMEM, t->source.name, "%s", err_text(ERR_NOMEM));
+		return NULL;
+	}
+	memcpy(f->aside, room, n_bytes);
+	f->failed = write_gap(t, w, b->pos - (int64_t)hole_frames, hole_frames, PACKET_GAP_UNKNOWN);
+	uint8_t *place = f->failed ? NULL : writer_reserve(w, n_bytes);
+	if (place)
+		memcpy(place, f->aside, n_bytes);
+	else if (!f->failed)
+		f->failed = w->failed;
+	return place;
+}
+
+enum err feed_write(struct feed *f, struct feed_track *t, struct writer *w)
+{
+	struct source_block b;
+	uint64_t hole;
+	uint8_t *room = writer_reserve(w, (size_t)t->block_frames * t->source.track.frame_bytes);
+
+	if (!room)
+		return w->failed;
+	enum err e = feed_read(f, t, room, &b, &hole);
+	if (e)
+		return e;
+	if (b.track_changed)
+		return writer_announce(w, &t->source.track);
+	if (hole && !write_hole(f, t, w, &b, hole, room))
+		return f->failed;
+	if (b.gap_frames)
+		return write_gap(t, w, b.pos, b.gap_frames, b.gap_reason);
+	if (!b.n_frames)
+		return ERR_OK;
+	struct packet p = packet_data(t->id, b.pos, (uint32_t)b.n_frames, (uint32_t)(b.n_frames * t->source.track.frame_bytes));
+	p.flags |= b.flags;
+	return writer_commit(w, &p);
 }
 
 /* ---- as packets ---- */
@@ -225,7 +283,7 @@ enum err feed_fill(struct feed *f)
 			continue;
 		}
 		t = feed_turn(f);
-		if (!t || (f->n_queued && source_would_block(&t->source)))
+		if (!t || (f->n_queued && source_would_block(&t->source, t->block_frames)))
 			break;
 		e = take_turn(f, t);
 	}

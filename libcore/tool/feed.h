@@ -10,6 +10,7 @@
 
 #include "media/source.h"
 #include "wire/packet.h"
+#include "wire/writer.h"
 
 #define FEED_DEFAULT_BLOCK_FRAMES 4096u
 #define FEED_N_SLOTS 12u
@@ -35,6 +36,7 @@ struct feed {
 	struct packet queue[FEED_N_SLOTS];
 	unsigned n_queued, next_queued;
 	uint64_t n_packets;
+	uint8_t *aside;           /* feed_write(): a block that waits behind a hole; taken with the first hole */
 	enum err failed;          /* latched */
 	struct err_why why;
 };
@@ -63,6 +65,13 @@ struct feed_track *feed_turn(struct feed *f);
  * Returns: ERR_OK; ERR_END: t->ended is set; else what failed, with f->why.
  */
 enum err feed_read(struct feed *f, struct feed_track *t, uint8_t *dst, struct source_block *b, uint64_t *hole_frames) WEIR_MUSTUSE;
+
+/*
+ * Read one block straight to where w will write it from, and queue it, with what lies before it: holes, and announcements
+ * that changed.  The first announcement is the caller's.
+ * Returns: ERR_OK; ERR_END: t is over and nothing was queued; else what failed, with f->why or w->why.
+ */
+enum err feed_write(struct feed *f, struct feed_track *t, struct writer *w) WEIR_MUSTUSE;
 
 /* ---- names and losses ---- */
 

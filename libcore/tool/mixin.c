@@ -570,7 +570,7 @@ static enum err read_file(struct mixin *m, struct mixin_track *t, int64_t pos, s
 	uint64_t hole;
 	enum err e;
 
-	if (!input->is_regular && m->options.idle && source_would_block(&from->source) && (e = m->options.idle(m->options.user)))
+	if (!input->is_regular && m->options.idle && source_would_block(&from->source, want) && (e = m->options.idle(m->options.user)))
 		return e;
 	from->block_frames = (uint32_t)(want < most ? want : most);
 	e = feed_read(feed, from, m->block, &b, &hole);
@@ -857,6 +857,11 @@ enum err mixin_open(struct mixin *m, char *const *names, unsigned n, const struc
 	settle(m);
 	e = ERR_OK;
 out:
+	/* Where the feeder gave up, what was read came to an end for no reason of its own. */
+	if (e && m->feeder.running && atomic_load(&m->feeder.failed)) {
+		e = (enum err)atomic_load(&m->feeder.failed);
+		m->why = m->feeder.why;
+	}
 	if (e)
 		*why = m->why;
 	return e;

@@ -187,5 +187,5 @@ enum err oggfeed_next(struct oggfeed *f, struct packet *p)
 
 bool oggfeed_would_block(const struct oggfeed *f)
 {
-	return f->next_queued >= f->n_queued && !f->have_held && !oggread_is_ready(&f->ogg) && source_bytes_would_block(&f->ogg.in);
+	return f->next_queued >= f->n_queued && !f->have_held && !oggread_is_ready(&f->ogg) && source_bytes_would_block(&f->ogg.in, SOURCE_ENOUGH_BYTES);
 }

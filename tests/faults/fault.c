@@ -5,6 +5,7 @@
  *	                    heap (malloc and its family: no memory), fd (open, pipe, memfd_create, dup, fopen: EMFILE),
  *	                    mmap (ENOMEM), io (read, write, lseek, ftruncate, rename, fsync…: EIO), thread (EAGAIN)
  *	WEIR_FAULT_HIT=FILE is made when it does, and says which library's call it was
+ *	WEIR_FAULT_ONLY=NAME only in the program of this name (valgrind starts others before it)
  *	WEIR_SHORT=N        reads and writes move at most N bytes; -N: a random number of 1…N
  *	WEIR_EINTR=N        every Nth read, write, poll is interrupted first
  *	WEIR_PIPE=N         stdin and stdout, where they are pipes, hold N bytes, and cannot be made larger
@@ -431,7 +432,8 @@ static int armed_main(int argc, char **argv, char **env)
 	}
 	void *warm[2];
 	backtrace(warm, 2); /* its first call takes memory */
-	fault.armed = true;
+	const char *only = getenv("WEIR_FAULT_ONLY"), *name = strrchr(argv[0], '/');
+	fault.armed = !only || !strcmp(only, name ? name + 1 : argv[0]);
 	return fault.program(argc, argv, env);
 }
 

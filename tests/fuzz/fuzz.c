@@ -1,7 +1,7 @@
 #include "fuzz.h"
 
 #include <fcntl.h>
-#include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -44,4 +44,12 @@ int fuzz_file(const uint8_t *bytes, size_t n_bytes)
 	must(write(fd, bytes, n_bytes) == (ssize_t)n_bytes);
 	must(lseek(fd, 0, SEEK_SET) == 0);
 	return fd;
+}
+
+void fuzz_touch(const void *p, size_t n_bytes)
+{
+	static uint8_t sink[65536];
+	for (size_t at = 0; at < n_bytes; at += sizeof(sink))
+		memcpy(sink, (const uint8_t *)p + at, n_bytes - at < sizeof(sink) ? n_bytes - at : sizeof(sink));
+	__asm__ volatile("" : : "r"(sink) : "memory");
 }

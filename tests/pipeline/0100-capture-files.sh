@@ -1,9 +1,11 @@
 # capture reads sound files to the byte: what ffmpeg and sox write, by ffmpeg's own decoding; from files and from pipes.
 . "$(dirname "$0")/../lib.sh"
 
+# The samples of track 1 of the stream on stdin
 pcm()
 {
-	"$PYTHON" "$TOP/tests/stream_pcm.py" "$@"
+	"$PYTHON" "$TOP/tests/pipeline/weirfile.py" pcm /dev/stdin 1 pcm.tmp >/dev/null
+	cat pcm.tmp
 }
 
 # noise RATE CHANNELS FRAMES: n.raw, f32

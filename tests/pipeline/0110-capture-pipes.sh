@@ -1,6 +1,12 @@
 # However a pipe is cut, the stream is the same, byte for byte; and it is that of the file.
 . "$(dirname "$0")/../lib.sh"
 
+# The samples of track 1 of a stream
+pcm() # STREAM RAW
+{
+	"$PYTHON" "$TOP/tests/pipeline/weirfile.py" pcm "$1" 1 "$2" >/dev/null
+}
+
 # drip FILE BYTES: so many at a time
 drip()
 {
@@ -15,11 +21,12 @@ for at in range(0, len(data), step):
 all_cuts() # FILE
 {
 	local step
-	capture -n x "$1" | "$PYTHON" "$TOP/tests/stream_pcm.py" >want.raw
+	capture -n x "$1" >want.weir
+	pcm want.weir want.raw
 	[ -s want.raw ]
 	for step in 1 3 4096 65537; do
 		drip "$1" $step | capture -n x - >$step.weir
-		"$PYTHON" "$TOP/tests/stream_pcm.py" <$step.weir >got.raw
+		pcm $step.weir got.raw
 		same got.raw want.raw "$1, $step bytes at a time"
 		same $step.weir 1.weir "the stream of $1, $step bytes at a time"
 	done
