@@ -27,7 +27,7 @@ HARDEN := -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fstack-clash-protection
 endif
 
 LIBS_PKG := sndfile opus ogg vorbisfile soxr flac libmpg123
-DEPS_DEBIAN := gcc libc6-dev make pkg-config libsndfile1-dev libopus-dev libogg-dev libvorbis-dev libsoxr-dev libflac-dev libmpg123-dev
+DEPS_DEBIAN := gcc libc6-dev make pkg-config libsndfile1-dev libopus-dev libogg-dev libvorbis-dev libsoxr-dev libflac-dev libmpg123-dev libcairo2-dev
 DEPS_DEBIAN_CHECK := clang libclang-rt-14-dev ffmpeg sox libsox-fmt-mp3 flac opus-tools libopusfile-dev libebur128-dev mandoc \
 	valgrind strace python3-minimal python3-numpy zsh fish bash-completion util-linux vorbis-tools lame file locales
 
@@ -38,6 +38,11 @@ WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes 
 OPT_FLAGS ?= -O2 -g
 CFLAGS ?= $(OPT_FLAGS)
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(LIBS_PKG) 2>/dev/null)
+# Optional: meter's pictures.  Only its headers are wanted: the library is loaded when a picture is asked for.  make CAIRO=no: without.
+CAIRO ?= $(shell $(PKG_CONFIG) --exists cairo 2>/dev/null && echo yes)
+ifeq ($(CAIRO),yes)
+PKG_CFLAGS += -DHAVE_CAIRO $(shell $(PKG_CONFIG) --cflags cairo)
+endif
 PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(LIBS_PKG) 2>/dev/null)
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -DWEIR_VERSION='"$(VERSION)"' -Ilibcore $(CFLAGS) $(WARN) $(HARDEN) $(SAN_FLAGS) \
 	-fPIE -ffp-contract=off -fno-strict-aliasing -pthread -MMD -MP $(PKG_CFLAGS)

@@ -3,6 +3,7 @@
 #include "meter/report.h"
 #include "tool/livebars.h"
 #include "tool/meterset.h"
+#include "tool/plots.h"
 #include "tool/pump.h"
 #include "tool/tool.h"
 
@@ -16,7 +17,7 @@
 
 struct stage {
 	bool json, through, force;
-	const char *report_path, *silence;
+	const char *report_path, *plot_path, *silence;
 	struct opt_list fail_above;
 	struct values_limit limits[MAX_LIMITS];
 	struct meterset_options measure;
@@ -28,6 +29,7 @@ struct stage {
 	struct sinkfile file;
 	bool names_inputs;        /* there are several: the text says which one it is about */
 	struct report report;
+	struct plots plots;
 	struct err_why broken;    /* the last limit that was */
 };
 
@@ -79,6 +81,9 @@ static void check_usage(struct stage *s, int n_inputs)
 		tool_usage(&s->tool, "--through", "%d inputs given, only one can pass", n_inputs);
 	if (s->through && s->report_path && !strcmp(s->report_path, "-"))
 		tool_usage(&s->tool, "--report", "'-': standard output carries the stream");
+	if (s->plot_path && !strcmp(s->plot_path, "-") && (s->through || !s->report_path || !strcmp(s->report_path, "-")))
+		tool_usage(&s->tool, "--plot", s->through ? "'-': standard output carries the stream" : "'-': standard output carries the report; give --report FILE");
+	s->measure.measure.plot = s->plot_path != NULL;
 	if (s->measure.compare_path && !strcmp(s->measure.compare_path, "-"))
 		tool_usage(&s->tool, "--compare", "'-': name a file, standard input is what is measured");
 }
@@ -197,9 +202,10 @@ static enum err finish(void *stage)
 	livebars_end(&s->bars);
 	progress_end(&s->pump.progress);
 	e = write_report(s, s->measure.interval.is_set ? REPORT_FINAL : REPORT_ONLY);
-	if (!e)
-		check_limits(s);
-	return e;
+	if (e)
+		return e;
+	check_limits(s);
+	return s->plots.on ? plots_make(&s->plots, s->pump.in.name, s->set.meters, s->set.n_meters, &s->pump.why) : ERR_OK;
 }
 
 /* As pump_run(), with nothing to write. */
@@ -273,6 +279,7 @@ int main(int argc, char **argv)
 		OPT_FLAG(0, "json", &s.json, "print a JSON object for each input"),
 		OPT_TIME(0, "interval", "TIME", &s.measure.interval, 0.001, 86400, "report also every TIME of the stream"),
 		OPT_STRING(0, "report", "FILE", &s.report_path, "write reports to FILE"),
+		OPT_STRING(0, "plot", "FILE", &s.plot_path, "draw waveform, loudness and spectrogram as PNG; %t %n %i make names"),
 		OPT_FLAG('y', "force", &s.force, "overwrite FILE if it exists"),
 		OPT_FLAG(0, "through", &s.through, "pass the stream on; reports go to standard error"),
 		OPT_LIST('t', "track", "TRACK", &s.measure.tracks, "measure these tracks only"),
@@ -291,6 +298,8 @@ int main(int argc, char **argv)
 	meterset_init(&s.set, &s.measure, &s.tool, report_due, &s);
 	if ((e = open_report(&s)))
 		goto out;
+	if (s.plot_path && (e = plots_open(&s.plots, s.plot_path, s.force, &tool_stop, &s.pump.why)))
+		goto out;
 	if (s.through) {
 		if ((e = pump_open(&s.pump, &s.tool, argc > 1 ? argv[1] : "-", NULL)))
 			goto out;
@@ -304,6 +313,7 @@ out:
 	meterset_release(&s.set);
 	pump_release(&s.pump);
 	report_release(&s.report);
+	plots_release(&s.plots);
 	e = close_report(&s, e);
 	sinkfile_release(&s.file);
 	if (s.broken.reason[0]) {

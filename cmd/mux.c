@@ -146,28 +146,10 @@ static enum err finish_stream(struct mux *self, enum err e)
 static void say_finished(void *user, const struct takes_file *f)
 {
 	struct mux *self = user;
-	const struct track *t = f->track;
-	double s = units_to_s((int64_t)f->n_frames, t->rate_num, t->rate_den);
-	unsigned whole_s = (unsigned)s, ms = (unsigned)((s - whole_s) * 1000);
-	char time[40], size[32];
-	static const char *const units[] = { "kB", "MB", "GB", "TB" };
-	double n = (double)f->size_bytes / 1000;
-	unsigned u = 0;
+	char text[128];
 
-	if (self->tool.quiet)
-		return;
-	for (; n >= 1000 && u + 1 < ARRAY_LEN(units); u++)
-		n /= 1000;
-	if (f->size_bytes < 1000)
-		snprintf(size, sizeof(size), "%" PRIu64 " bytes", f->size_bytes);
-	else
-		snprintf(size, sizeof(size), "%.1f %s", n, units[u]);
-	if (whole_s >= 3600)
-		snprintf(time, sizeof(time), "%u:%02u:%02u.%03u", whole_s / 3600, whole_s / 60 % 60, whole_s % 60, ms);
-	else
-		snprintf(time, sizeof(time), "%u:%02u.%03u", whole_s / 60, whole_s % 60, ms);
-	tool_warn(&self->tool, f->path, "%s %s%s%s %u Hz %u ch, %s", time, sink_format_name(f->format), track_is_pcm(t) ? " " : "",
-		track_is_pcm(t) ? track_sample_name((enum sample)t->sample) : "", track_rate_hz(t), t->channels, size);
+	if (!self->tool.quiet)
+		tool_warn(&self->tool, f->path, "%s", takes_describe(f, text));
 }
 
 static void say_note(void *user, const char *thing, const char *text)

@@ -229,7 +229,11 @@ static int weir_overview(struct weir *w, const struct opt *options)
 static bool weir_page_path(const struct weir *w, const char *page, const char *section, char path[static WEIR_PATH_BYTES])
 {
 	if (w->self_dir[0] != '\0') {
+		/* build/bin, and build/KIND/bin of a build beside the plain one. */
 		snprintf(path, WEIR_PATH_BYTES, "%s/../../man/%s.%s", w->self_dir, page, section);
+		if (access(path, R_OK) == 0)
+			return true;
+		snprintf(path, WEIR_PATH_BYTES, "%s/../../../man/%s.%s", w->self_dir, page, section);
 		if (access(path, R_OK) == 0)
 			return true;
 		snprintf(path, WEIR_PATH_BYTES, "%s/../share/man/man%s/%s.%s", w->self_dir, section, page, section);

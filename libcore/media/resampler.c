@@ -8,8 +8,7 @@
  * of one long signal would.  Nothing is allocated for either.
  *
  * With several threads the channels are divided into groups, some for each thread, which take one after another until
- * none is left: a thread that was late or slow does fewer.  Whoever does a group takes its channels out of the
- * interleaved block, resamples them and puts them back; every group does the same steps, so the result is the same.
+ * none is left: a thread that was late or slow does fewer.  Every group does the same steps, so the result is the same.
  */
 #include "media/resampler.h"
 
@@ -24,35 +23,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In one turn, of input or output: so many samples, within so many frames. */
-#define TURN_SAMPLES 131072u
-#define TURN_MIN_FRAMES 256u
-#define TURN_MAX_FRAMES 4096u
+#define FED_FRAMES 1024u   /* of silence, at a time */
 #define RING_FRAMES 65536u /* of silence, until a filter that is not symmetric has rung out */
 #define MAX_THREADS 64u
 #define GROUPS_PER_THREAD 4u
-#define TILE_FRAMES 32u
 
 struct group {
 	soxr_t soxr;
-	unsigned first_channel, n_channels;
-	uint8_t *plane_in, *plane_out; /* n_channels planes of turn_frames; NULL with one group */
-	void **in_planes;
-	void **out_planes;
+	unsigned first_channel;
 	size_t took_frames, made_frames;
 	bool failed;
+};
+
+/* Where frames lie: interleaved from `samples` on, or in planes; from frame `at` on. */
+struct place {
+	uint8_t *samples;
+	void *const *planes;
+	size_t at;
 };
 
 struct resampler {
 	struct resampler_options options;
 	uint32_t in_step;             /* in/gcd: input frames after which an output frame falls on an input frame */
 	uint32_t out_step;            /* out/gcd */
-	size_t frame_bytes;
-	size_t turn_frames;
+	size_t step_bytes;            /* from frame to frame: of all channels interleaved, of one in planes */
 	struct group *groups;
 	unsigned n_groups;
-	uint8_t *silence;             /* turn_frames frames of zeros */
-	uint8_t *waste;               /* turn_frames frames nobody wants */
+	uint8_t *silence_samples, *waste_samples; /* FED_FRAMES frames of zeros; and such as nobody wants */
+	void **planes;                /* 4 times `channels` pointers, for the next four; NULL where interleaved */
+	void **silence_planes, **waste_planes;
+	void **in_planes, **out_planes; /* of a turn */
+	struct place silence, waste;
 	int64_t segment_pos;          /* where it begins, as said to resampler_place(); else 0 */
 	uint64_t segment_in_frames;   /* the caller's, since the start or the last restart */
 	uint64_t segment_out_frames;  /* handed to the caller since then */
@@ -68,8 +69,6 @@ struct resampler {
 	uint64_t turn;
 	atomic_uint next_group;       /* to be taken; n_groups and more: none is left */
 	atomic_uint n_left;           /* groups that are not done; the caller waits for 0 */
-	const uint8_t *turn_in;
-	uint8_t *turn_out;
 	size_t turn_in_frames, turn_out_frames;
 };
 
@@ -94,53 +93,6 @@ static unsigned long recipe(const struct resampler_options *o)
 
 /* ---- one turn ---- */
 
-/*
- * The channels of a group out of the interleaved block, or back into it, some frames at a time: those of all channels
- * lie in the same cache lines.
- */
-#define DEFINE_COPIES(SAMPLE, NAME) \
-static void split_##NAME(const struct group *g, const SAMPLE *from, size_t stride, size_t n_frames) \
-{ \
-	for (size_t begin = 0; begin < n_frames; begin += TILE_FRAMES) { \
-		size_t end = n_frames - begin < TILE_FRAMES ? n_frames : begin + TILE_FRAMES; \
-		for (unsigned c = 0; c < g->n_channels; c++) { \
-			SAMPLE *plane = (SAMPLE *)g->in_planes[c]; \
-			for (size_t i = begin; i < end; i++) \
-				plane[i] = from[i * stride + c]; \
-		} \
-	} \
-} \
-static void join_##NAME(const struct group *g, SAMPLE *to, size_t stride, size_t n_frames) \
-{ \
-	for (size_t begin = 0; begin < n_frames; begin += TILE_FRAMES) { \
-		size_t end = n_frames - begin < TILE_FRAMES ? n_frames : begin + TILE_FRAMES; \
-		for (unsigned c = 0; c < g->n_channels; c++) { \
-			const SAMPLE *plane = g->out_planes[c]; \
-			for (size_t i = begin; i < end; i++) \
-				to[i * stride + c] = plane[i]; \
-		} \
-	} \
-}
-
-DEFINE_COPIES(float, f32)
-DEFINE_COPIES(double, f64)
-
-static void group_split(const struct resampler *r, const struct group *g)
-{
-	if (r->options.is_double)
-		split_f64(g, (const double *)r->turn_in + g->first_channel, r->options.channels, r->turn_in_frames);
-	else
-		split_f32(g, (const float *)r->turn_in + g->first_channel, r->options.channels, r->turn_in_frames);
-}
-
-static void group_join(const struct resampler *r, const struct group *g)
-{
-	if (r->options.is_double)
-		join_f64(g, (double *)r->turn_out + g->first_channel, r->options.channels, g->made_frames);
-	else
-		join_f32(g, (float *)r->turn_out + g->first_channel, r->options.channels, g->made_frames);
-}
-
 /* Groups of this turn, as long as there are any. */
 static void work(struct resampler *r)
 {
@@ -149,11 +101,8 @@ static void work(struct resampler *r)
 		if (i >= r->n_groups)
 			return;
 		struct group *g = &r->groups[i];
-		group_split(r, g);
-		g->failed = soxr_process(g->soxr, (soxr_in_t)g->in_planes, r->turn_in_frames, &g->took_frames, g->out_planes, r->turn_out_frames,
-				&g->made_frames) != 0;
-		if (!g->failed)
-			group_join(r, g);
+		g->failed = soxr_process(g->soxr, (soxr_in_t)(r->in_planes + g->first_channel), r->turn_in_frames, &g->took_frames,
+				(soxr_out_t)(r->out_planes + g->first_channel), r->turn_out_frames, &g->made_frames) != 0;
 		if (atomic_fetch_sub(&r->n_left, 1) == 1) {
 			/* Under the lock, so that it cannot come between the caller's look and its wait. */
 			pthread_mutex_lock(&r->lock);
@@ -184,10 +133,8 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-static enum err turn_of_groups(struct resampler *r, const void *in, size_t *n_in, void *out, size_t *n_out)
+static enum err turn_of_groups(struct resampler *r, size_t *n_in, size_t *n_out)
 {
-	r->turn_in = in;
-	r->turn_out = out;
 	r->turn_in_frames = *n_in;
 	r->turn_out_frames = *n_out;
 	atomic_store(&r->n_left, r->n_groups);
@@ -214,14 +161,27 @@ static enum err turn_of_groups(struct resampler *r, const void *in, size_t *n_in
 	return ERR_OK;
 }
 
-/* Up to n_in frames into soxr and up to n_out out of it, both at most turn_frames; in may not be NULL. */
-static enum err turn(struct resampler *r, const void *in, size_t *n_in, void *out, size_t *n_out)
+/* Up to n_in frames into soxr and up to n_out out of it. */
+static enum err turn(struct resampler *r, const struct place *in, size_t *n_in, const struct place *out, size_t *n_out)
 {
+	const void *from;
+	void *to;
 	enum err e = ERR_OK;
 
+	if (!r->planes) {
+		from = in->samples + in->at * r->step_bytes;
+		to = out->samples + out->at * r->step_bytes;
+	} else {
+		for (unsigned c = 0; c < r->options.channels; c++) {
+			r->in_planes[c] = (uint8_t *)in->planes[c] + in->at * r->step_bytes;
+			r->out_planes[c] = (uint8_t *)out->planes[c] + out->at * r->step_bytes;
+		}
+		from = r->in_planes;
+		to = r->out_planes;
+	}
 	if (r->n_groups > 1)
-		e = turn_of_groups(r, in, n_in, out, n_out);
-	else if (soxr_process(r->groups[0].soxr, in, *n_in, n_in, out, *n_out, n_out))
+		e = turn_of_groups(r, n_in, n_out);
+	else if (soxr_process(r->groups[0].soxr, from, *n_in, n_in, to, *n_out, n_out))
 		e = ERR_CODEC;
 	if (e)
 		return e;
@@ -234,31 +194,34 @@ static enum err turn(struct resampler *r, const void *in, size_t *n_in, void *ou
  * As turn(), and throws away what the segment does not want.  Taking nothing and making nothing means that there was
  * no room or no input.
  */
-static enum err step(struct resampler *r, const uint8_t *in, size_t *n_in, uint8_t *out, size_t *n_out)
+static enum err step(struct resampler *r, struct place in, size_t *n_in, const struct place *out, size_t *n_out)
 {
-	size_t offered_in = *n_in < r->turn_frames ? *n_in : r->turn_frames;
-	size_t room = *n_out < r->turn_frames ? *n_out : r->turn_frames;
+	size_t left = *n_in;
 	enum err e;
 
 	*n_in = 0;
 	while (r->skip_frames) {
-		size_t taken = offered_in - *n_in;
-		size_t wasted = r->skip_frames < r->turn_frames ? (size_t)r->skip_frames : r->turn_frames;
-		if ((e = turn(r, in + *n_in * r->frame_bytes, &taken, r->waste, &wasted)))
+		size_t taken = left, wasted = r->skip_frames < FED_FRAMES ? (size_t)r->skip_frames : FED_FRAMES;
+		if ((e = turn(r, &in, &taken, &r->waste, &wasted)))
 			return e;
 		*n_in += taken;
+		in.at += taken;
+		left -= taken;
 		r->skip_frames -= wasted;
 		if (!taken && !wasted) {
 			*n_out = 0;
 			return ERR_OK;
 		}
 	}
-	size_t taken = offered_in - *n_in;
-	*n_out = room;
-	if ((e = turn(r, in + *n_in * r->frame_bytes, &taken, out, n_out)))
+	if ((e = turn(r, &in, &left, out, n_out)))
 		return e;
-	*n_in += taken;
+	*n_in += left;
 	return ERR_OK;
+}
+
+static struct place place_of(const struct resampler *r, void *frames)
+{
+	return r->planes ? (struct place){ .planes = frames } : (struct place){ .samples = frames };
 }
 
 static int64_t scale(const struct resampler *r, int64_t in_frames)
@@ -276,24 +239,24 @@ static uint64_t segment_target(const struct resampler *r, uint64_t n_in)
 
 enum err resampler_run(struct resampler *r, const void *in, size_t *n_in, void *out, size_t *n_out)
 {
-	const uint8_t *from = in;
-	uint8_t *to = out;
-	size_t taken = 0, made = 0;
+	struct place from = place_of(r, (void *)in), to = place_of(r, out);
 
-	while (taken < *n_in || made < *n_out) {
-		size_t step_in = *n_in - taken, step_out = *n_out - made;
-		enum err e = step(r, from + taken * r->frame_bytes, &step_in, to + made * r->frame_bytes, &step_out);
+	while (from.at < *n_in || to.at < *n_out) {
+		size_t step_in = *n_in - from.at, step_out = *n_out - to.at;
+		enum err e = step(r, from, &step_in, &to, &step_out);
 		if (e)
 			return e;
-		if (!step_in && !step_out)
+		bool hungry = step_out < *n_out - to.at;
+		bool stuck = !step_in && !step_out;
+		from.at += step_in;
+		to.at += step_out;
+		if (stuck || (hungry && from.at == *n_in))
 			break;
-		taken += step_in;
-		made += step_out;
 	}
-	r->segment_in_frames += taken;
-	r->segment_out_frames += made;
-	*n_in = taken;
-	*n_out = made;
+	r->segment_in_frames += from.at;
+	r->segment_out_frames += to.at;
+	*n_in = from.at;
+	*n_out = to.at;
 	return ERR_OK;
 }
 
@@ -301,17 +264,17 @@ enum err resampler_finish(struct resampler *r, void *out, size_t *n_out)
 {
 	uint64_t left = segment_target(r, r->segment_in_frames) - r->segment_out_frames;
 	size_t room = *n_out < left ? *n_out : (size_t)left;
-	size_t made = 0;
+	struct place to = place_of(r, out);
 
-	while (made < room) {
-		size_t fed = r->turn_frames, got = room - made;
-		enum err e = step(r, r->silence, &fed, (uint8_t *)out + made * r->frame_bytes, &got);
+	while (to.at < room) {
+		size_t fed = FED_FRAMES, got = room - to.at;
+		enum err e = step(r, r->silence, &fed, &to, &got);
 		if (e)
 			return e;
-		made += got;
+		to.at += got;
 	}
-	r->segment_out_frames += made;
-	*n_out = made;
+	r->segment_out_frames += to.at;
+	*n_out = to.at;
 	return ERR_OK;
 }
 
@@ -319,9 +282,9 @@ enum err resampler_finish(struct resampler *r, void *out, size_t *n_out)
 static enum err feed_silence(struct resampler *r, uint64_t n_frames, uint64_t all_out)
 {
 	while (n_frames || r->total_out_frames < all_out) {
-		size_t fed = n_frames && n_frames < r->turn_frames ? (size_t)n_frames : r->turn_frames;
-		size_t wasted = r->turn_frames;
-		enum err e = turn(r, r->silence, &fed, r->waste, &wasted);
+		size_t fed = n_frames && n_frames < FED_FRAMES ? (size_t)n_frames : FED_FRAMES;
+		size_t wasted = FED_FRAMES;
+		enum err e = turn(r, &r->silence, &fed, &r->waste, &wasted);
 		if (e)
 			return e;
 		n_frames -= n_frames ? fed : 0;
@@ -375,33 +338,49 @@ enum err resampler_restart(struct resampler *r)
 
 /* ---- life ---- */
 
-static enum err group_open(const struct resampler *r, struct group *g, struct err_why *why)
+static enum err group_open(const struct resampler *r, struct group *g, unsigned n_channels, struct err_why *why)
 {
 	const struct resampler_options *o = &r->options;
-	bool alone = r->n_groups == 1;
-	soxr_datatype_t type = o->is_double ? alone ? SOXR_FLOAT64_I : SOXR_FLOAT64_S : alone ? SOXR_FLOAT32_I : SOXR_FLOAT32_S;
+	soxr_datatype_t type = o->is_double ? o->is_planar ? SOXR_FLOAT64_S : SOXR_FLOAT64_I : o->is_planar ? SOXR_FLOAT32_S : SOXR_FLOAT32_I;
 	soxr_io_spec_t io = soxr_io_spec(type, type);
 	soxr_quality_spec_t quality = soxr_quality_spec(recipe(o), 0);
 	soxr_runtime_spec_t runtime = soxr_runtime_spec(1);
 	soxr_error_t error = NULL;
-	size_t plane_bytes = r->turn_frames * r->frame_bytes / o->channels;
 
-	g->soxr = soxr_create(o->in_hz, o->out_hz, g->n_channels, &error, &io, &quality, &runtime);
+	g->soxr = soxr_create(o->in_hz, o->out_hz, n_channels, &error, &io, &quality, &runtime);
 	if (!g->soxr)
 		return err_say(why, error && strstr(error, "alloc") ? ERR_NOMEM : ERR_CODEC, "resampling", "%u to %u Hz: %s",
 			o->in_hz, o->out_hz, error ? error : "out of memory");
-	if (alone)
+	return ERR_OK;
+}
+
+/* Silence and waste, for as many channels: a plane of zeros is enough for all of them. */
+static enum err take_room(struct resampler *r)
+{
+	size_t channels = r->options.channels;
+	size_t sample_bytes = r->options.is_double ? sizeof(double) : sizeof(float);
+
+	r->silence_samples = calloc(r->options.is_planar ? 1 : channels, FED_FRAMES * sample_bytes);
+	r->waste_samples = calloc(channels, FED_FRAMES * sample_bytes);
+	if (!r->silence_samples || !r->waste_samples)
+		return ERR_NOMEM;
+	r->step_bytes = r->options.is_planar ? sample_bytes : channels * sample_bytes;
+	r->silence = (struct place){ .samples = r->silence_samples };
+	r->waste = (struct place){ .samples = r->waste_samples };
+	if (!r->options.is_planar)
 		return ERR_OK;
-	g->plane_in = calloc(g->n_channels, plane_bytes);
-	g->plane_out = calloc(g->n_channels, plane_bytes);
-	g->in_planes = calloc(g->n_channels, sizeof(*g->in_planes));
-	g->out_planes = calloc(g->n_channels, sizeof(*g->out_planes));
-	if (!g->plane_in || !g->plane_out || !g->in_planes || !g->out_planes)
-		return err_say(why, ERR_NOMEM, "resampling", "out of memory");
-	for (unsigned c = 0; c < g->n_channels; c++) {
-		g->in_planes[c] = g->plane_in + c * plane_bytes;
-		g->out_planes[c] = g->plane_out + c * plane_bytes;
+	if (!(r->planes = calloc(4 * channels, sizeof(*r->planes))))
+		return ERR_NOMEM;
+	r->silence_planes = r->planes;
+	r->waste_planes = r->planes + channels;
+	r->in_planes = r->planes + 2 * channels;
+	r->out_planes = r->planes + 3 * channels;
+	for (size_t c = 0; c < channels; c++) {
+		r->silence_planes[c] = r->silence_samples;
+		r->waste_planes[c] = r->waste_samples + c * FED_FRAMES * sample_bytes;
 	}
+	r->silence.planes = r->silence_planes;
+	r->waste.planes = r->waste_planes;
 	return ERR_OK;
 }
 
@@ -434,13 +413,6 @@ static enum err start_threads(struct resampler *r, unsigned n_threads, struct er
 	return e;
 }
 
-static size_t turn_frames(unsigned channels)
-{
-	size_t n = TURN_SAMPLES / channels;
-
-	return n < TURN_MIN_FRAMES ? TURN_MIN_FRAMES : n > TURN_MAX_FRAMES ? TURN_MAX_FRAMES : n;
-}
-
 enum err resampler_new(struct resampler **out, const struct resampler_options *o, struct err_why *why)
 {
 	struct resampler *r = NULL;
@@ -451,6 +423,8 @@ enum err resampler_new(struct resampler **out, const struct resampler_options *o
 	if (!o->in_hz || !o->out_hz || !o->channels)
 		return err_say(why, ERR_ARG, "resampling", "from %u to %u Hz with %u channels: each must be at least 1", o->in_hz,
 			o->out_hz, o->channels);
+	if (n_threads > 1 && !o->is_planar)
+		return err_say(why, ERR_ARG, "resampling", "%u threads for interleaved samples: only planes can be split over them", n_threads);
 	if (n_threads > o->channels)
 		n_threads = o->channels;
 	if (n_threads > MAX_THREADS)
@@ -466,12 +440,8 @@ enum err resampler_new(struct resampler **out, const struct resampler_options *o
 	uint32_t common = gcd(o->in_hz, o->out_hz);
 	r->in_step = o->in_hz / common;
 	r->out_step = o->out_hz / common;
-	r->frame_bytes = o->channels * (o->is_double ? sizeof(double) : sizeof(float));
-	r->turn_frames = turn_frames(o->channels);
 	r->groups = calloc(n_groups, sizeof(*r->groups));
-	r->silence = calloc(r->turn_frames, r->frame_bytes);
-	r->waste = calloc(r->turn_frames, r->frame_bytes);
-	if (!r->groups || !r->silence || !r->waste) {
+	if (!r->groups || take_room(r)) {
 		err_say(why, ERR_NOMEM, "resampling", "out of memory");
 		goto out;
 	}
@@ -479,9 +449,9 @@ enum err resampler_new(struct resampler **out, const struct resampler_options *o
 	for (unsigned i = 0, channel = 0; i < n_groups; i++) {
 		struct group *g = &r->groups[i];
 		g->first_channel = channel;
-		g->n_channels = (o->channels - channel) / (n_groups - i);
-		channel += g->n_channels;
-		if ((e = group_open(r, g, why)))
+		unsigned n_channels = (o->channels - channel) / (n_groups - i);
+		channel += n_channels;
+		if ((e = group_open(r, g, n_channels, why)))
 			goto out;
 	}
 	if (n_groups > 1 && (e = start_threads(r, n_threads - 1, why)))
@@ -506,14 +476,8 @@ void resampler_free(struct resampler *r)
 	}
 	for (unsigned i = 0; i < r->n_threads; i++)
 		pthread_join(r->threads[i], NULL);
-	for (unsigned i = 0; i < r->n_groups; i++) {
-		struct group *g = &r->groups[i];
-		soxr_delete(g->soxr);
-		free(g->plane_in);
-		free(g->plane_out);
-		free(g->in_planes);
-		free(g->out_planes);
-	}
+	for (unsigned i = 0; i < r->n_groups; i++)
+		soxr_delete(r->groups[i].soxr);
 	if (r->has_lock) {
 		pthread_cond_destroy(&r->done);
 		pthread_cond_destroy(&r->start);
@@ -521,7 +485,8 @@ void resampler_free(struct resampler *r)
 	}
 	free(r->threads);
 	free(r->groups);
-	free(r->silence);
-	free(r->waste);
+	free(r->planes);
+	free(r->silence_samples);
+	free(r->waste_samples);
 	free(r);
 }

@@ -20,17 +20,18 @@ struct resampler_options {
 	uint16_t channels;
 	enum resampler_quality quality;
 	enum resampler_phase phase;
-	unsigned n_threads;       /* channels are split over these, the caller's among them; 0 or 1: that one alone */
 	bool is_double;           /* samples are f64, in and out; else f32 */
+	bool is_planar;           /* `in` and `out` are arrays of a pointer a channel; else interleaved samples */
+	unsigned n_threads;       /* planar: channels are split over these, the caller's among them; 0 or 1: that one alone */
 };
 
 /*
- * Interleaved f32 (or f64) in and out.  Allocates; libsoxr allocates more in its first blocks, until its queues are as
- * long as they get.
+ * Allocates; libsoxr allocates more in its first blocks, until its queues are as long as they get.
+ * Returns: ERR_OK; ERR_ARG (a rate or channel count of 0, threads without planes), ERR_NOMEM, ERR_CODEC from libsoxr.
  */
 enum err resampler_new(struct resampler **r, const struct resampler_options *o, struct err_why *why) WEIR_MUSTUSE;
 /*
- * Up to n_in frames in (*n_in becomes what was taken), up to *n_out frames out (*n_out becomes what was made).
+ * Up to n_in frames into it (*n_in becomes what was taken), up to *n_out frames out (*n_out becomes what was made).
  * The sum of output never passes round(total in · out/in) until finished.
  */
 enum err resampler_run(struct resampler *r, const void *in, size_t *n_in, void *out, size_t *n_out) WEIR_MUSTUSE;

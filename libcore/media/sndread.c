@@ -154,6 +154,9 @@ static bool sniff(const struct source_bytes *in)
 		{ 0, 4, "\x00\x00\x03\xe8" }, { 0, 4, "\x00\x00\x00\x00" }, { 0, 2, "\xf0\x7e" }, { 0, 4, "ALaw" }, { 0, 4, "DiAm" },
 	};
 
+	/* What looks like MP3 and is none: libsndfile would let libmpg123 search all of it, and talk about it on stderr. */
+	if (in->head_bytes >= 3 && (!memcmp(in->head, "ID3", 3) || (in->head[0] == 0xFF && (in->head[1] & 0xE0) == 0xE0)))
+		return false;
 	/* Files are cheap to ask about. */
 	if (in->is_regular)
 		return true;

@@ -253,6 +253,14 @@ enum err vorbisread_open(struct source *s, struct source_bytes *in, struct err_w
 
 	ov_callbacks callbacks = { .read_func = on_read, .seek_func = in->is_regular ? on_seek : NULL, .tell_func = in->is_regular ? on_tell : NULL };
 	int r = ov_open_callbacks(v, &v->file, NULL, 0, callbacks);
+	if (r && in->is_regular && !v->in.sys_errno && source_bytes_seek(&v->in, 0)) {
+		/* A file that is damaged where the library looks for its end can still be read from its beginning, as a pipe is. */
+		v->in.is_regular = false;
+		s->ops = &vorbisread_pipe_ops;
+		callbacks.seek_func = NULL;
+		callbacks.tell_func = NULL;
+		r = ov_open_callbacks(v, &v->file, NULL, 0, callbacks);
+	}
 	if (r) {
 		if (v->in.sys_errno) {
 			(void)source_failed(s, &v->in);
@@ -262,7 +270,7 @@ enum err vorbisread_open(struct source *s, struct source_bytes *in, struct err_w
 	}
 	v->is_open = true;
 	enum err e = take_link(s, v, why);
-	if (!e && in->is_regular) {
+	if (!e && v->in.is_regular) {
 		ogg_int64_t n = ov_pcm_total(&v->file, -1);
 		s->n_frames = n >= 0 ? n : -1;
 	}

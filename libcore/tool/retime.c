@@ -1,19 +1,22 @@
 /*
- * Frames on their way: payload, gathered (in the work format, where they must be converted or are few), resampler, made
- * (still in the work format), the writer's arena (in the output format).  What needs no conversion and is enough for a
- * turn skips the gathering.
+ * Frames on their way, of a narrow track: payload, gathered where they must be converted, resampler, the writer's arena
+ * (or, to be converted, `flat`, and the arena).  Of a wide track or with several threads: payload, planes, resampler,
+ * planes, the arena; and so many frames are gathered that threads get enough to do at a time.  What is gathered, and the
+ * sizes of the packets that go out, do not depend on the number of threads.
  */
 #include "tool/retime.h"
 
+#include "base/cpu.h"
 #include "base/units.h"
 #include "dsp/convert.h"
+#include "dsp/dsp.h"
 #include "tool/stats.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define WIDE_CHANNELS 8u          /* from here on, frames are gathered: their packets hold too few for several threads */
-#define PIECE_SAMPLES 131072u     /* gathered, or through the resampler, at a time: so many samples within so many frames */
+#define WIDE_CHANNELS 8u
+#define PIECE_SAMPLES 131072u     /* through the resampler at a time: so many samples within so many frames */
 #define PIECE_MIN_FRAMES 256u
 #define PIECE_MAX_FRAMES 4096u
 #define MAX_MARKS 32u
@@ -32,20 +35,25 @@ struct retime {
 	uint32_t in_num, in_den;
 	size_t in_frame_bytes, work_frame_bytes, out_frame_bytes;
 	struct convert to_work, to_out;
-	bool converts_in, converts_out;
+	bool converts_in, converts_out, is_double;
 	struct resampler *resampler; /* NULL: only the format changes */
-	size_t piece_frames;
-	uint8_t *gathered;        /* piece_frames */
-	size_t gathered_frames;
+	struct dsp dsp;
+	size_t piece_frames;      /* gathered at most */
 	size_t turn_frames;       /* gathered at least, before they are resampled */
-	uint8_t *made;            /* made_room_frames */
-	size_t made_frames, made_room_frames;
-	size_t block_frames;      /* of the packets that go out; 0: as the first that comes */
-	size_t max_block_frames;
+	size_t room_frames;       /* that may come out at a time */
+	size_t packet_frames;     /* that a packet holds */
+	size_t gathered_frames;
+	uint8_t *gathered;        /* interleaved: piece_frames in the work format */
+	uint8_t *flat;            /* interleaved: packet_frames in the work format, to be converted */
+	/* planes of the work format, a pointer a channel; NULL if everything is interleaved */
+	uint8_t *samples;
+	void **in_planes;         /* of piece_frames */
+	void **out_planes;        /* of room_frames */
+	void **planes_at;         /* the same, from some frame on */
 	/* the run of frames that is going on */
 	bool running;
 	int64_t in_pos;           /* end of what came */
-	int64_t out_pos;          /* of the first frame in `made`; else the end of what was written */
+	int64_t out_pos;          /* end of what was written */
 	bool has_out_pos;
 	uint64_t drop_frames;     /* of what comes next: their place is taken */
 	bool discont;             /* the next packet begins a timeline */
@@ -95,20 +103,54 @@ static uint16_t take_marks(struct retime *r, int64_t pos, int64_t end)
 	return flags;
 }
 
+/* ---- planes ---- */
+
+static void **planes_from(const struct retime *r, void *const *planes, size_t at)
+{
+	size_t sample_bytes = r->work_frame_bytes / r->channels;
+
+	for (unsigned c = 0; c < r->channels; c++)
+		r->planes_at[c] = (uint8_t *)planes[c] + at * sample_bytes;
+	return r->planes_at;
+}
+
+/* Interleaved frames behind those that are gathered. */
+static void split(const struct retime *r, const void *from, size_t n_frames)
+{
+	void **to = planes_from(r, r->in_planes, r->gathered_frames);
+	const double *sample = from;
+
+	if (!r->is_double) {
+		r->dsp.split((float *const *)to, from, r->channels, n_frames);
+		return;
+	}
+	for (size_t i = 0; i < n_frames; i++)
+		for (unsigned c = 0; c < r->channels; c++)
+			((double *)to[c])[i] = *sample++;
+}
+
+/* Frames that came out, interleaved. */
+static void join(const struct retime *r, void *to, size_t at, size_t n_frames)
+{
+	void **from = planes_from(r, r->out_planes, at);
+	double *sample = to;
+
+	if (!r->is_double) {
+		r->dsp.join(to, (const float *const *)from, r->channels, n_frames);
+		return;
+	}
+	for (size_t i = 0; i < n_frames; i++)
+		for (unsigned c = 0; c < r->channels; c++)
+			*sample++ = ((const double *)from[c])[i];
+}
+
 /* ---- frames out ---- */
 
-static enum err write_packet(struct retime *r, const uint8_t *from, size_t n_frames)
+/* What the writer has reserved is a packet of n_frames. */
+static enum err commit(struct retime *r, size_t n_frames)
 {
-	size_t n_bytes = n_frames * r->out_frame_bytes;
-	struct packet p = packet_data(r->id, r->out_pos, (uint32_t)n_frames, (uint32_t)n_bytes);
-	uint8_t *to = writer_reserve(r->writer, n_bytes);
+	struct packet p = packet_data(r->id, r->out_pos, (uint32_t)n_frames, (uint32_t)(n_frames * r->out_frame_bytes));
 
-	if (!to)
-		return r->writer->failed;
-	if (r->converts_out)
-		stats_add(r->options.clipped_samples, convert_run(&r->to_out, to, from, n_frames * r->channels));
-	else
-		memcpy(to, from, n_bytes);
 	r->out_pos += (int64_t)n_frames;
 	p.flags |= take_marks(r, p.pos, r->out_pos);
 	if (r->discont)
@@ -119,59 +161,122 @@ static enum err write_packet(struct retime *r, const uint8_t *from, size_t n_fra
 	return writer_commit(r->writer, &p);
 }
 
-/* Whole packets of what is made; with `all`, what is left, too. */
-static enum err write_made(struct retime *r, bool all)
+/* How many of n_frames are not wanted: their place is taken. */
+static size_t take_drop(struct retime *r, size_t n_frames)
 {
-	size_t done = 0;
+	size_t n = r->drop_frames < n_frames ? (size_t)r->drop_frames : n_frames;
+
+	r->drop_frames -= n;
+	return n;
+}
+
+/* A packet of interleaved frames in the work format, which stand at `to`, the writer's place, already or must get there. */
+static enum err write_flat(struct retime *r, uint8_t *to, uint8_t *from, size_t n_frames)
+{
+	size_t n_dropped = take_drop(r, n_frames);
+
+	from += n_dropped * r->work_frame_bytes;
+	n_frames -= n_dropped;
+	if (!n_frames)
+		return ERR_OK;
+	if (r->converts_out)
+		stats_add(r->options.clipped_samples, convert_run(&r->to_out, to, from, n_frames * r->channels));
+	else if (to != from)
+		memmove(to, from, n_frames * r->work_frame_bytes);
+	return commit(r, n_frames);
+}
+
+static enum err write_planes(struct retime *r, size_t n_frames)
+{
 	enum err e = ERR_OK;
 
-	if (r->drop_frames) {
-		done = r->drop_frames < r->made_frames ? (size_t)r->drop_frames : r->made_frames;
-		r->drop_frames -= done;
+	for (size_t at = take_drop(r, n_frames); at < n_frames && !e;) {
+		size_t n = n_frames - at < r->packet_frames ? n_frames - at : r->packet_frames;
+		uint8_t *to = writer_reserve(r->writer, n * r->out_frame_bytes);
+		if (!to)
+			return r->writer->failed;
+		join(r, r->converts_out ? r->flat : to, at, n);
+		e = write_flat(r, to, r->converts_out ? r->flat : to, n);
+		at += n;
 	}
-	while (!e && r->made_frames - done >= (all ? 1 : r->block_frames)) {
-		size_t n = r->made_frames - done < r->block_frames ? r->made_frames - done : r->block_frames;
-		e = write_packet(r, r->made + done * r->work_frame_bytes, n);
-		done += n;
-	}
-	r->made_frames -= done;
-	memmove(r->made, r->made + done * r->work_frame_bytes, r->made_frames * r->work_frame_bytes);
 	return e;
+}
+
+/*
+ * Frames through the resampler, or, with `ending`, the rest out of it, as much as there is room for, and written.
+ * *taken: of n_frames.  *more: the room was filled.
+ */
+static enum err resample(struct retime *r, const void *from, size_t n_frames, bool ending, size_t *taken, bool *more)
+{
+	size_t got = r->room_frames;
+	uint8_t *to = NULL;
+	void *room = r->out_planes;
+	enum err e;
+
+	if (!r->out_planes) {
+		if (!(to = writer_reserve(r->writer, r->packet_frames * r->out_frame_bytes)))
+			return r->writer->failed;
+		room = r->converts_out ? r->flat : to;
+	}
+	*taken = n_frames;
+	e = ending ? resampler_finish(r->resampler, room, &got) : resampler_run(r->resampler, from, taken, room, &got);
+	*more = got == r->room_frames;
+	if (e || !got)
+		return e;
+	return to ? write_flat(r, to, room, got) : write_planes(r, got);
 }
 
 /* ---- frames in ---- */
 
-static enum err work(struct retime *r, const uint8_t *from, size_t n_frames)
+/* n_frames, interleaved in the work format. */
+static enum err work_flat(struct retime *r, const uint8_t *from, size_t n_frames)
 {
-	enum err e;
+	bool more = true;
+	enum err e = ERR_OK;
 
-	for (;;) {
-		size_t taken = n_frames, got = r->made_room_frames - r->made_frames, room = got;
-		uint8_t *to = r->made + r->made_frames * r->work_frame_bytes;
-
-		if (r->resampler) {
-			if ((e = resampler_run(r->resampler, from, &taken, to, &got)))
-				return e;
-		} else {
-			taken = got = n_frames < room ? n_frames : room;
-			memcpy(to, from, got * r->work_frame_bytes);
-		}
-		r->made_frames += got;
-		if ((e = write_made(r, false)))
-			return e;
+	while (!e && (n_frames || more)) {
+		size_t taken;
+		e = resample(r, from, n_frames, false, &taken, &more);
 		from += taken * r->work_frame_bytes;
 		n_frames -= taken;
-		if (!n_frames && got < room)
-			return ERR_OK;
 	}
+	return e;
 }
 
 static enum err work_gathered(struct retime *r)
 {
-	size_t n = r->gathered_frames;
+	size_t done = 0, n = r->gathered_frames;
+	bool more = true;
+	enum err e = ERR_OK;
 
 	r->gathered_frames = 0;
-	return n ? work(r, r->gathered, n) : ERR_OK;
+	if (!n || !r->in_planes)
+		return n ? work_flat(r, r->gathered, n) : ERR_OK;
+	while (!e && (done < n || more)) {
+		size_t taken;
+		e = resample(r, planes_from(r, r->in_planes, done), n - done, false, &taken, &more);
+		done += taken;
+	}
+	return e;
+}
+
+/* n_frames, at most a piece, to those that are gathered. */
+static void gather(struct retime *r, const uint8_t *from, size_t n_frames)
+{
+	uint8_t *to = r->gathered;
+	size_t n_bytes = n_frames * r->work_frame_bytes;
+
+	if (!r->in_planes)
+		to += r->gathered_frames * r->work_frame_bytes;
+	if (!from)
+		memset(to, 0, n_bytes);
+	else if (r->converts_in)
+		(void)convert_run(&r->to_work, to, from, n_frames * r->channels);
+	else if (!r->in_planes)
+		memcpy(to, from, n_bytes);
+	if (r->in_planes)
+		split(r, from && !r->converts_in ? from : to, n_frames);
+	r->gathered_frames += n_frames;
 }
 
 /* n_frames in the input's format; NULL: of silence. */
@@ -179,23 +284,44 @@ static enum err take_frames(struct retime *r, const uint8_t *from, size_t n_fram
 {
 	enum err e;
 
-	if (from && !r->converts_in && !r->gathered_frames && n_frames >= r->turn_frames)
-		return work(r, from, n_frames);
+	if (from && !r->converts_in && !r->in_planes)
+		return work_flat(r, from, n_frames);
 	while (n_frames) {
 		size_t room = r->piece_frames - r->gathered_frames, n = n_frames < room ? n_frames : room;
-		uint8_t *to = r->gathered + r->gathered_frames * r->work_frame_bytes;
 
-		if (!from)
-			memset(to, 0, n * r->work_frame_bytes);
-		else if (r->converts_in)
-			(void)convert_run(&r->to_work, to, from, n * r->channels);
-		else
-			memcpy(to, from, n * r->work_frame_bytes);
+		gather(r, from, n);
 		from = from ? from + n * r->in_frame_bytes : NULL;
 		n_frames -= n;
-		r->gathered_frames += n;
 		if (r->gathered_frames >= r->turn_frames && (e = work_gathered(r)))
 			return e;
+	}
+	return ERR_OK;
+}
+
+/* The same where only the format changes. */
+static enum err convert_frames(struct retime *r, const uint8_t *from, size_t n_frames)
+{
+	enum err e;
+
+	while (n_frames) {
+		size_t n = n_frames < r->packet_frames ? n_frames : r->packet_frames, n_dropped = take_drop(r, n);
+		uint8_t *to = writer_reserve(r->writer, n * r->out_frame_bytes);
+
+		if (!to)
+			return r->writer->failed;
+		n -= n_dropped;
+		n_frames -= n_dropped;
+		from = from ? from + n_dropped * r->in_frame_bytes : NULL;
+		if (!n)
+			continue;
+		if (from)
+			stats_add(r->options.clipped_samples, convert_run(&r->to_out, to, from, n * r->channels));
+		else
+			memset(to, 0, n * r->out_frame_bytes);
+		if ((e = commit(r, n)))
+			return e;
+		n_frames -= n;
+		from = from ? from + n * r->in_frame_bytes : NULL;
 	}
 	return ERR_OK;
 }
@@ -230,29 +356,15 @@ static enum err end_run(struct retime *r)
 	r->running = false;
 	if ((e = work_gathered(r)))
 		return e;
-	while (r->resampler) {
-		size_t got = r->made_room_frames - r->made_frames;
-		if ((e = resampler_finish(r->resampler, r->made + r->made_frames * r->work_frame_bytes, &got)))
-			return e;
-		if (!got)
-			break;
-		r->made_frames += got;
-		if ((e = write_made(r, false)))
-			return e;
+	for (bool more = r->resampler; more && !e;) {
+		size_t taken;
+		e = resample(r, NULL, 0, true, &taken, &more);
 	}
-	e = write_made(r, true);
 	r->n_marks = 0;
 	return e;
 }
 
 /* ---- packets ---- */
-
-static void set_block(struct retime *r, uint32_t in_frames)
-{
-	int64_t n = units_scale_up(in_frames, (int64_t)r->options.rate_hz * r->in_den, r->in_num);
-
-	r->block_frames = n < 1 ? 1 : n > (int64_t)r->max_block_frames ? r->max_block_frames : (size_t)n;
-}
 
 enum err retime_data(struct retime *r, const struct packet *p)
 {
@@ -262,8 +374,6 @@ enum err retime_data(struct retime *r, const struct packet *p)
 
 	if (!p->dur)
 		return ERR_OK;
-	if (!r->block_frames)
-		set_block(r, p->dur);
 	if (!r->running || discont || p->pos != r->in_pos) {
 		if ((e = end_run(r)) || (e = begin_run(r, p->pos, discont)))
 			return e;
@@ -274,7 +384,9 @@ enum err retime_data(struct retime *r, const struct packet *p)
 	if (wt)
 		wt->dropped = (uint32_t)units_scale(p->dropped, (int64_t)r->options.rate_hz * r->in_den, r->in_num);
 	mark(r, p);
-	return take_frames(r, p->flags & PACKET_SILENT && !p->payload_bytes ? NULL : p->payload, p->dur);
+
+	const uint8_t *frames = p->flags & PACKET_SILENT && !p->payload_bytes ? NULL : p->payload;
+	return r->resampler ? take_frames(r, frames, p->dur) : convert_frames(r, frames, p->dur);
 }
 
 enum err retime_gap(struct retime *r, const struct packet *p)
@@ -349,14 +461,14 @@ static enum err announce(struct retime *r, const struct track *t, enum sample fo
 	if (format != t->sample)
 		made.valid_bits = form.valid_bits;
 	made.first_pos = r->has_out_pos ? r->out_pos : scale(r, t->first_pos);
-	made.nominal_dur = (uint32_t)r->block_frames;
-	made.largest_object_bytes = (uint32_t)(r->max_block_frames * r->out_frame_bytes);
+	made.nominal_dur = 0;
+	made.largest_object_bytes = (uint32_t)(r->packet_frames * r->out_frame_bytes);
 	e = writer_announce(r->writer, &made);
 	track_release(&made);
 	return e;
 }
 
-static enum err open_resampler(struct retime *r, const struct track *t, bool is_double, struct err_why *why)
+static enum err open_resampler(struct retime *r, const struct track *t, struct err_why *why)
 {
 	const struct retime_options *o = &r->options;
 	uint64_t out_hz = (uint64_t)o->rate_hz * t->rate_den;
@@ -367,16 +479,49 @@ static enum err open_resampler(struct retime *r, const struct track *t, bool is_
 		return err_say(why, ERR_LIMIT, "-r", "from %u/%u Hz to %u Hz cannot be resampled", t->rate_num, t->rate_den, o->rate_hz);
 	struct resampler_options ro = {
 		.in_hz = t->rate_num, .out_hz = (uint32_t)out_hz, .channels = t->channels, .quality = o->quality, .phase = o->phase,
-		.n_threads = o->n_threads, .is_double = is_double,
+		.is_double = r->is_double, .is_planar = r->in_planes, .n_threads = r->in_planes ? o->n_threads : 1,
 	};
 	return resampler_new(&r->resampler, &ro, why);
 }
 
-static uint8_t *take_frames_room(size_t n_frames, size_t frame_bytes)
+static uint8_t *take_bytes(size_t n_bytes)
 {
 	void *p;
 
-	return posix_memalign(&p, 64, n_frames * frame_bytes) ? NULL : p;
+	return posix_memalign(&p, 64, n_bytes) ? NULL : p;
+}
+
+static enum err take_planes(struct retime *r)
+{
+	size_t sample_bytes = r->work_frame_bytes / r->channels;
+	size_t in_bytes = units_round_up(r->piece_frames * sample_bytes, 64), out_bytes = units_round_up(r->room_frames * sample_bytes, 64);
+
+	r->in_planes = calloc(3 * (size_t)r->channels, sizeof(*r->in_planes));
+	r->samples = take_bytes(r->channels * (in_bytes + out_bytes));
+	if (!r->in_planes || !r->samples)
+		return ERR_NOMEM;
+	r->out_planes = r->in_planes + r->channels;
+	r->planes_at = r->in_planes + 2 * r->channels;
+	for (unsigned c = 0; c < r->channels; c++) {
+		r->in_planes[c] = r->samples + c * in_bytes;
+		r->out_planes[c] = r->samples + r->channels * in_bytes + c * out_bytes;
+	}
+	return ERR_OK;
+}
+
+static enum err take_room(struct retime *r)
+{
+	bool wide = r->channels >= WIDE_CHANNELS;
+	size_t piece = PIECE_SAMPLES / r->channels;
+
+	r->piece_frames = piece < PIECE_MIN_FRAMES ? PIECE_MIN_FRAMES : piece > PIECE_MAX_FRAMES ? PIECE_MAX_FRAMES : piece;
+	r->turn_frames = wide && !r->options.live ? r->piece_frames : 1;
+	r->room_frames = wide ? 2 * r->piece_frames : r->packet_frames;
+	r->gathered = take_bytes(r->piece_frames * r->work_frame_bytes);
+	r->flat = take_bytes(r->packet_frames * r->work_frame_bytes);
+	if (!r->gathered || !r->flat)
+		return ERR_NOMEM;
+	return wide || (r->options.n_threads > 1 && r->channels > 1) ? take_planes(r) : ERR_OK;
 }
 
 enum err retime_new(struct retime **out, const struct track *t, const struct retime_options *o, struct writer *w, int64_t after_pos,
@@ -384,8 +529,7 @@ enum err retime_new(struct retime **out, const struct track *t, const struct ret
 {
 	struct retime *r = calloc(1, sizeof(*r));
 	enum sample in = t->sample, format = format_of(t, o);
-	bool is_double = in == SAMPLE_F64 || format == SAMPLE_F64;
-	enum sample work_format = is_double ? SAMPLE_F64 : SAMPLE_F32;
+	enum sample work_format = in == SAMPLE_F64 || format == SAMPLE_F64 ? SAMPLE_F64 : SAMPLE_F32;
 	enum err e = ERR_NOMEM;
 
 	*out = NULL;
@@ -400,31 +544,23 @@ enum err retime_new(struct retime **out, const struct track *t, const struct ret
 	r->utc_ns = UNITS_UNKNOWN_NS;
 	if (is_at_rate(t, o->rate_hz))
 		work_format = in; /* one conversion, integers as they are */
+	r->is_double = work_format == SAMPLE_F64;
+	if (is_at_rate(t, o->rate_hz))
+		work_format = in; /* one conversion, integers as they are */
 	r->in_frame_bytes = t->frame_bytes;
 	r->work_frame_bytes = t->channels * convert_sample_bytes(work_format);
 	r->out_frame_bytes = t->channels * convert_sample_bytes(format);
+	r->packet_frames = PACKET_MAX_PAYLOAD_BYTES / r->out_frame_bytes;
 	r->converts_in = in != work_format;
 	r->converts_out = work_format != format;
-	if ((e = convert_init(&r->to_work, in, work_format, false, 0)) || (e = convert_init(&r->to_out, work_format, format, o->dither, t->id))) {
+	dsp_init(&r->dsp, cpu_flags());
+	if ((e = convert_init(&r->to_work, in, work_format, false, 0)) || (e = convert_init(&r->to_out, work_format, format, o->dither, t->id)) ||
+		(!is_at_rate(t, o->rate_hz) && (e = take_room(r)))) {
 		err_say(why, e, "resampling", "%s", err_text(e));
 		goto out;
 	}
-	if ((e = open_resampler(r, t, is_double, why)))
+	if ((e = open_resampler(r, t, why)))
 		goto out;
-
-	size_t piece = PIECE_SAMPLES / t->channels;
-	r->piece_frames = piece < PIECE_MIN_FRAMES ? PIECE_MIN_FRAMES : piece > PIECE_MAX_FRAMES ? PIECE_MAX_FRAMES : piece;
-	r->turn_frames = t->channels >= WIDE_CHANNELS && !o->live ? r->piece_frames : 1;
-	r->max_block_frames = PACKET_MAX_PAYLOAD_BYTES / r->out_frame_bytes;
-	r->made_room_frames = r->max_block_frames + r->piece_frames;
-	r->gathered = take_frames_room(r->piece_frames, r->work_frame_bytes);
-	r->made = take_frames_room(r->made_room_frames, r->work_frame_bytes);
-	if (!r->gathered || !r->made) {
-		e = err_say(why, ERR_NOMEM, "resampling", "%s", err_text(ERR_NOMEM));
-		goto out;
-	}
-	if (t->nominal_dur)
-		set_block(r, t->nominal_dur);
 	if (scale(r, t->first_pos) < after_pos) {
 		r->out_pos = after_pos;
 		r->has_out_pos = true;
@@ -444,6 +580,8 @@ void retime_free(struct retime *r)
 		return;
 	resampler_free(r->resampler);
 	free(r->gathered);
-	free(r->made);
+	free(r->flat);
+	free(r->in_planes);
+	free(r->samples);
 	free(r);
 }

@@ -4,8 +4,8 @@
  * A run of frames goes through the resampler as one signal; a hole ends it, and comes out as a hole.  Frame k of the
  * output is the signal at k/rate seconds whatever holes came before, so lengths and positions never drift.
  *
- * What comes out is cut into packets as long as those that came in, wherever the resampler gave its frames: the same
- * input makes the same bytes, however many threads there are.
+ * A packet goes out as soon as the resampler has frames for it.  The same input makes the same bytes, however many
+ * threads there are.
  */
 #ifndef TOOL_RETIME_H
 #define TOOL_RETIME_H

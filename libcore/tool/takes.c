@@ -1,6 +1,7 @@
 #include "tool/takes.h"
 
 #include "base/role.h"
+#include "tool/preroll.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,20 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#define PREROLL_FRAMES 3840           /* of Opus, before a cut: 80 ms (RFC 7845 4.6) */
-#define LONGEST_PACKET_FRAMES 5760    /* 120 ms */
-#define SHORTEST_PACKET_FRAMES 120
-#define KEPT_PACKETS ((PREROLL_FRAMES + LONGEST_PACKET_FRAMES) / SHORTEST_PACKET_FRAMES + 2)
-#define USUAL_OPUS_BYTES 1536         /* of one stream */
 #define SHORTEST_PIECE_FRAMES 12000   /* of Opus: no packet is cut twice */
 #define NO_CUT INT64_MAX
-
-/* An Opus packet that may be pre-roll of the next piece. */
-struct kept {
-	struct packet packet;
-	uint8_t *bytes;
-	size_t room_bytes;
-};
 
 struct take {
 	struct takes *all;
@@ -40,8 +29,7 @@ struct take {
 	bool has_begin;
 	int64_t clock_pos, clock_utc_ns; /* the newest position whose wall-clock is known; utc unknown: none yet */
 	int64_t boundary_ns;          /* split_on_clock: the next cut */
-	struct kept *kept;            /* a ring of KEPT_PACKETS, for Opus that is cut */
-	unsigned kept_at, n_kept;
+	struct preroll preroll;       /* for Opus that is cut */
 };
 
 /* ---- life ---- */
@@ -80,9 +68,7 @@ static void take_free(struct take *t)
 {
 	sink_release(&t->sink);
 	track_release(&t->track);
-	for (unsigned i = 0; t->kept && i < KEPT_PACKETS; i++)
-		free(t->kept[i].bytes);
-	free(t->kept);
+	preroll_release(&t->preroll);
 	free(t);
 }
 
@@ -301,73 +287,26 @@ static enum err close_piece(struct take *t, bool complete)
 
 /* ---- what was kept of Opus ---- */
 
-static enum err keep_packet(struct take *t, const struct packet *p)
-{
-	if (!t->kept)
-		return ERR_OK;
-	struct kept *k = &t->kept[t->kept_at];
-	if (p->payload_bytes > k->room_bytes) {
-		uint8_t *more = realloc(k->bytes, p->payload_bytes);
-		if (!more)
-			return no_memory(t->all);
-		k->bytes = more;
-		k->room_bytes = p->payload_bytes;
-	}
-	memcpy(k->bytes, p->payload, p->payload_bytes);
-	k->packet = *p;
-	k->packet.payload = k->bytes;
-	k->packet.head = NULL;
-	t->kept_at = (t->kept_at + 1) % KEPT_PACKETS;
-	if (t->n_kept < KEPT_PACKETS)
-		t->n_kept++;
-	return ERR_OK;
-}
-
-/* The i-th of the kept ones, the oldest first. */
-static const struct packet *kept_packet(const struct take *t, unsigned i)
-{
-	return &t->kept[(t->kept_at + KEPT_PACKETS - t->n_kept + i) % KEPT_PACKETS].packet;
-}
-
 /* Into the piece that has just been opened at pos: the packets that a decoder needs before it, and those that hold frames of it. */
 static enum err write_preroll(struct take *t, int64_t pos)
 {
-	unsigned first = 0;
+	const struct packet *p;
+	enum err e = ERR_OK;
 
-	if (!t->kept)
-		return ERR_OK;
-	for (unsigned i = 0; i < t->n_kept; i++)
-		if (kept_packet(t, i)->pos <= pos - PREROLL_FRAMES)
-			first = i;
-	/* No further back than a hole: what lies behind it is another run of the decoder. */
-	for (unsigned i = first + 1; i < t->n_kept; i++)
-		if (kept_packet(t, i)->pos != kept_packet(t, i - 1)->pos + kept_packet(t, i - 1)->dur)
-			first = i;
-	for (unsigned i = first; i < t->n_kept; i++) {
-		enum err e = keep_why(t, sink_write(&t->sink, kept_packet(t, i)));
-		if (e)
-			return e;
-	}
-	return ERR_OK;
+	for (unsigned i = 0; !e && t->preroll.ring && (p = preroll_packet(&t->preroll, pos, i)); i++)
+		e = keep_why(t, sink_write(&t->sink, p));
+	return e;
 }
 
 static enum err take_keeps(struct take *t)
 {
 	struct takes *s = t->all;
 
-	if (t->kept || !track_is_opus(&t->track) || !s->options.split_every.is_set)
+	if (t->preroll.ring || !track_is_opus(&t->track) || !s->options.split_every.is_set)
 		return ERR_OK;
 	if (opt_time_frames(&s->options.split_every, rate_of(t), t->track.rate_den) < SHORTEST_PIECE_FRAMES)
 		return err_say(&s->why, ERR_ARG, "--split-every", "Opus is cut into pieces of 0.25 s and more");
-	t->kept = calloc(KEPT_PACKETS, sizeof(*t->kept));
-	size_t room_bytes = USUAL_OPUS_BYTES * (size_t)(t->track.opus_streams ? t->track.opus_streams : 1);
-	for (unsigned i = 0; t->kept && i < KEPT_PACKETS; i++) {
-		t->kept[i].bytes = malloc(room_bytes);
-		t->kept[i].room_bytes = room_bytes;
-		if (!t->kept[i].bytes)
-			return no_memory(t->all);
-	}
-	return t->kept ? ERR_OK : no_memory(t->all);
+	return preroll_init(&t->preroll, &t->track) ? no_memory(s) : ERR_OK;
 }
 
 /* ---- frames ---- */
@@ -440,8 +379,8 @@ static enum err write_opus(struct take *t, const struct packet *p)
 	/* It belongs to the next piece alone. */
 	if (end_pos > t->cut_pos && p->pos >= t->cut_pos && (e = cut(t)))
 		return e;
-	if ((e = keep_packet(t, p)))
-		return e;
+	if (preroll_add(&t->preroll, p))
+		return no_memory(t->all);
 	if (end_pos <= t->cut_pos) {
 		e = keep_why(t, sink_write(&t->sink, p));
 	} else {
@@ -640,7 +579,7 @@ static enum err begin(struct take *t, int64_t pos)
 	t->started = true;
 	t->changed = false;
 	t->relinks = false;
-	t->n_kept = 0;
+	preroll_clear(&t->preroll);
 	t->next_pos = first && s->options.sync ? sync_pos(t) : pos;
 	if (t->next_pos > pos)
 		t->next_pos = pos;
@@ -721,7 +660,7 @@ static enum err look_for_link(struct take *t, const struct packet *p)
 		e = write_silence(t, first_pos - t->next_pos);
 	if (e)
 		return e;
-	t->n_kept = 0;
+	preroll_clear(&t->preroll);
 	if (t->next_pos >= t->cut_pos)
 		return cut(t);
 	t->track.first_pos = first_pos;
@@ -829,4 +768,25 @@ enum err takes_finish(struct takes *s, bool complete)
 	}
 	s->why = why;
 	return e;
+}
+
+const char *takes_describe(const struct takes_file *f, char out[static 128])
+{
+	static const char *const units[] = { "kB", "MB", "GB", "TB" };
+	const struct track *t = f->track;
+	uint64_t ms = (uint64_t)units_scale((int64_t)f->n_frames, 1000 * (int64_t)t->rate_den, t->rate_num);
+	unsigned long long h = ms / 3600000, m = ms / 60000 % 60, s = ms / 1000 % 60;
+	double n = (double)f->size_bytes / 1000;
+	unsigned unit = 0;
+	char time[40];
+
+	if (h)
+		snprintf(time, sizeof(time), "%llu:%02llu:%02llu.%03u", h, m, s, (unsigned)(ms % 1000));
+	else
+		snprintf(time, sizeof(time), "%llu:%02llu.%03u", m, s, (unsigned)(ms % 1000));
+	for (; n >= 999.95 && unit + 1 < ARRAY_LEN(units); unit++)
+		n /= 1000;
+	snprintf(out, 128, "%s %s%s%s %u Hz %u ch, %.1f %s", time, sink_format_name(f->format), track_is_pcm(t) ? " " : "",
+		track_is_pcm(t) ? track_sample_name((enum sample)t->sample) : "", track_rate_hz(t), t->channels, n, units[unit]);
+	return out;
 }

@@ -86,4 +86,7 @@ enum err takes_finish(struct takes *s, bool complete) WEIR_MUSTUSE;
 
 void takes_release(struct takes *s);
 
+/* A finished file for people: "10:00.000 opus 48000 Hz 2 ch, 7.2 MB".  Returns: out. */
+const char *takes_describe(const struct takes_file *f, char out[static 128]);
+
 #endif

@@ -72,6 +72,7 @@ struct reader {
 	bool scanning;                /* looking for a header after damage */
 	uint64_t offset_bytes;        /* of the ring's read end, in the input */
 	uint64_t good_offset_bytes;   /* end of the last good packet, in the input */
+	uint64_t alive_at_bytes;      /* where the current stream was last seen to go on, while scanning */
 	uint64_t damaged_before_bytes; /* passed over since the last good packet */
 	/* totals */
 	uint64_t n_packets, n_bytes, n_streams, n_resyncs, n_orphans;

@@ -10,6 +10,12 @@ encode <"$data/pcm.weir" >"$data/opus.weir" || skip_all "encode cannot make a st
 tools=$(ls "$BIN")
 filters=$(ls "$BIN" | command grep -vx weir)
 
+# What a tool cannot do without.
+needed()
+{
+	case $1 in resample) echo -r 96k ;; esac
+}
+
 # run TOOL [OPTION…]: on a second of audio, to standard output.
 run()
 {
@@ -18,7 +24,7 @@ run()
 	case $t in
 	capture) capture "$@" -d 1s -c 2 gen:noise ;;
 	decode) decode "$@" <"$data/opus.weir" ;;
-	*) "$t" "$@" <"$data/pcm.weir" ;;
+	*) "$t" $(needed "$t") "$@" <"$data/pcm.weir" ;;
 	esac
 }
 
@@ -30,7 +36,7 @@ run_on()
 	case $t in
 	capture) exec capture "$@" -c 2 gen:noise ;;
 	decode) capture -c 2 gen:noise 2>/dev/null | encode --complexity 0 2>/dev/null | { exec decode "$@"; } ;;
-	*) capture -c 2 gen:noise 2>/dev/null | { exec "$t" "$@"; } ;;
+	*) capture -c 2 gen:noise 2>/dev/null | { exec "$t" $(needed "$t") "$@"; } ;;
 	esac
 }
 
@@ -145,7 +151,7 @@ terminal()
 	case $t in
 	capture) set -- capture -d 1s gen:sine ;;
 	decode) set -- decode "<$data/opus.weir" ;;
-	*) set -- "$t" "<$data/pcm.weir" ;;
+	*) set -- "$t" "$(needed "$t")" "<$data/pcm.weir" ;;
 	esac
 	status_of script -qec "$*" /dev/null >out 2>&1 </dev/null
 	eq "$status" 2
@@ -172,6 +178,7 @@ closed_stdout()
 closed_stdin()
 {
 	local t=$1
+	set -- "$t" $(needed "$t")
 	[ "$t" != capture ] || set -- capture -
 	status_of "$@" <&- >out 2>err
 	[ "$status" = 1 ] || [ "$status" = 2 ] || fail "status $status"
@@ -182,6 +189,7 @@ closed_stdin()
 not_a_stream()
 {
 	local t=$1
+	set -- "$t" $(needed "$t")
 	[ "$t" != capture ] || set -- capture -
 	status_of "$@" </ >out 2>err
 	eq "$status" 1
@@ -198,7 +206,7 @@ gone()
 	mkfifo pipe
 	# The reader takes the first bytes and goes.
 	head -c 100 pipe >/dev/null &
-	status_of timeout 30 bash -c "$(declare -f run_on); run_on $t" >pipe 2>err
+	status_of timeout 30 bash -c "$(declare -f run_on needed); run_on $t" >pipe 2>err
 	eq "$status" 141
 	empty err
 }
@@ -274,7 +282,7 @@ cut_input()
 	*) cp "$data/pcm.weir" in.weir ;;
 	esac
 	n=$(($(bytes_of in.weir) / 2))
-	status_of "$t" < <(head -c $n in.weir) >out.weir 2>err
+	status_of "$t" $(needed "$t") < <(head -c $n in.weir) >out.weir 2>err
 	eq "$status" 3
 	if [ "$t" = inspect ]; then
 		grep -q 'not whole (.*)$' out.weir

@@ -4,6 +4,12 @@
 
 filters=$(ls "$BIN" | command grep -vx weir)
 
+# What a tool cannot do without.
+needed()
+{
+	case $1 in resample) echo -r 96k ;; esac
+}
+
 # start TOOL OUT: the tool on endless audio at its own pace, writing to OUT, with signals as a terminal gives them; its
 # process is $pid.
 start()
@@ -22,7 +28,7 @@ start()
 	*)
 		mkfifo in
 		capture --realtime gen:sine >in 2>/dev/null &
-		env --default-signal=INT,TERM,HUP "$t" --stats=0.1 --stats-file stats <in >"$out" 2>err &
+		env --default-signal=INT,TERM,HUP "$t" $(needed "$t") --stats=0.1 --stats-file stats <in >"$out" 2>err &
 		;;
 	esac
 	pid=$!
@@ -105,7 +111,7 @@ two_signals()
 		else
 			capture -c 8 gen:noise >in 2>/dev/null &
 		fi
-		env --default-signal=INT,TERM "$t" <in >out 2>err &
+		env --default-signal=INT,TERM "$t" $(needed "$t") <in >out 2>err &
 		;;
 	esac
 	pid=$!
