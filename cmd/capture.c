@@ -290,6 +290,14 @@ static enum err run(struct capture *c, char *const *specs)
 	enum err e;
 
 	seed(c, specs);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	c->start_ns = now.tv_sec * UNITS_NS_PER_S + now.tv_nsec;
+	if (c->options.realtime) {
+		/* As if it was captured now: the two clocks are read once, so a step of the wall clock later on does no harm. */
+		clock_gettime(CLOCK_REALTIME, &now);
+		c->feed.utc0_ns = c->out.stream.t0_utc_ns = now.tv_sec * UNITS_NS_PER_S + now.tv_nsec;
+		c->out.stream.clock_quality = 1;
+	}
 	if ((e = writer_begin(&c->out)))
 		return e;
 	for (unsigned i = 0; i < c->feed.n_tracks; i++) {
@@ -297,8 +305,6 @@ static enum err run(struct capture *c, char *const *specs)
 		if ((e = writer_announce(&c->out, &c->feed.tracks[i].source.track)))
 			return e;
 	}
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	c->start_ns = now.tv_sec * UNITS_NS_PER_S + now.tv_nsec;
 	while (!tool_stop && (t = feed_turn(&c->feed))) {
 		if ((e = one_block(c, t)))
 			return e;

@@ -156,7 +156,16 @@ static void summarise(struct inspect *self, struct input *in, uint64_t packets)
 	for (unsigned i = 0; i < n_tracks; i++) {
 		struct track_sum s = sum_of(in, i);
 		stats_add(&self->stats.frames_in, s.frames);
-		void **user = input_user(in, s.id);
+	}
+}
+
+/* What check_count() keeps of each track. */
+static void release_counting(struct input *in)
+{
+	unsigned n_tracks = in->is_stream ? in->reader.n_tracks : in->feed.n_tracks;
+
+	for (unsigned i = 0; i < n_tracks; i++) {
+		void **user = input_user(in, sum_of(in, i).id);
 		if (user) {
 			free(*user);
 			*user = NULL;
@@ -194,6 +203,7 @@ static enum err inspect_input(struct inspect *self, const char *name)
 	summarise(self, &in, self->all.packets - before);
 	e = ERR_OK;
 out:
+	release_counting(&in);
 	input_release(&in);
 	return e;
 }

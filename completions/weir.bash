@@ -11,7 +11,7 @@ _weir_options()
 	mix) echo "-t --track -g --gain --pan --matrix --control --spool -r --rate -c --channels -f --format --no-dither -n --name --limiter --normalize --minus --self --live -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	mux) echo "-o --output --format -y --force -t --track --tag --split-every --split-on-clock --sync --rf64-above -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	demux) echo "-t --track --split -y --force -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
-	meter) echo "--json --interval --report -y --force --through -t --track --compare --fail-above --silence --dual-mono --levels-only -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
+	meter) echo "--json --interval --report --plot -y --force --through -t --track --compare --fail-above --silence --dual-mono --levels-only -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	inspect) echo "--json --verify -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	esac
 }
@@ -64,6 +64,7 @@ _weir_value()
 	demux:--stats-file) echo "@file" ;;
 	meter:--interval) echo "@none" ;;
 	meter:--report) echo "@file" ;;
+	meter:--plot) echo "@file" ;;
 	meter:-t | meter:--track) echo "@none" ;;
 	meter:--compare) echo "@file" ;;
 	meter:--fail-above) echo "@none" ;;

@@ -210,6 +210,8 @@ complete -c weir -n '__weir_is meter' -l interval -x -d 'report also every TIME 
 complete -c meter -l interval -x -d 'report also every TIME of the stream'
 complete -c weir -n '__weir_is meter' -l report -r -F -d 'write reports to FILE'
 complete -c meter -l report -r -F -d 'write reports to FILE'
+complete -c weir -n '__weir_is meter' -l plot -r -F -d 'draw waveform, loudness and spectrogram as PNG; %t %n %i make names'
+complete -c meter -l plot -r -F -d 'draw waveform, loudness and spectrogram as PNG; %t %n %i make names'
 complete -c weir -n '__weir_is meter' -s y -l force -d 'overwrite FILE if it exists'
 complete -c meter -s y -l force -d 'overwrite FILE if it exists'
 complete -c weir -n '__weir_is meter' -l through -d 'pass the stream on; reports go to standard error'

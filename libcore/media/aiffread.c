@@ -142,7 +142,7 @@ static struct pcmread_extent find_extent(struct source *s, const struct aiff *a,
 			source_note(s, "its header says 0 frames, but there are some: read to the end");
 		return x;
 	}
-	if (pcmread_is_placeholder(a->data_bytes) || pcmread_is_placeholder(comm_bytes))
+	if (pcmread_is_unknown(a->data_bytes) || pcmread_is_unknown(comm_bytes))
 		return pcmread_extent_of(s, in, a->data_bytes > comm_bytes ? a->data_bytes : comm_bytes);
 	if (!a->n_frames || (!a->data_bytes && comm_bytes)) {
 		source_note(s, "COMM says %" PRIu32 " frames, SSND %" PRIu64 " bytes: the larger is taken", a->n_frames, a->data_bytes);

@@ -24,7 +24,7 @@ struct pcmread {
 	struct chanmap_order order;
 };
 
-bool pcmread_is_placeholder(uint64_t size_bytes)
+bool pcmread_is_unknown(uint64_t size_bytes)
 {
 	return (size_bytes >= 0x7EFF0000u && size_bytes <= 0x7F010000u) || (size_bytes >= 0x7FFF0000u && size_bytes <= 0x80010000u) || (size_bytes >= 0xFFFF0000u && size_bytes <= 0xFFFFFFFFu) ||
 		size_bytes >= (uint64_t)1 << 62;
@@ -36,7 +36,7 @@ struct pcmread_extent pcmread_extent_of(struct source *s, const struct source_by
 	uint64_t left = in->size_bytes == SOURCE_SIZE_UNKNOWN ? SOURCE_SIZE_UNKNOWN : in->size_bytes - in->offset_bytes;
 
 	/* A regular file that does hold so much has a true size, however odd it looks. */
-	if (pcmread_is_placeholder(data_bytes) && (left == SOURCE_SIZE_UNKNOWN || left < data_bytes)) {
+	if (pcmread_is_unknown(data_bytes) && (left == SOURCE_SIZE_UNKNOWN || left < data_bytes)) {
 		x.to_end = true;
 		source_note(s, "the size in its header is unknown (0x%" PRIX64 "): read to the end", data_bytes);
 	}

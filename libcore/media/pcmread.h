@@ -37,7 +37,7 @@ enum err pcmread_open(struct source *s, const struct source_bytes *in, const str
 	const uint16_t *perm, struct err_why *why) WEIR_MUSTUSE;
 
 /* A size as programs write it that do not know: all ones, 2 GiB − 1, 2 GiB, 0x7F000000, and their neighbours. */
-bool pcmread_is_placeholder(uint64_t size_bytes);
+bool pcmread_is_unknown(uint64_t size_bytes);
 
 /*
  * What a header's data size means here: to_end with a note for a size nobody knew, else as promised.

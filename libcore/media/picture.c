@@ -90,8 +90,8 @@ static double y_of_hz(const struct scene *s, double hz)
 
 static struct box lane_box(const struct scene *s, unsigned lane)
 {
-	double step = (s->waves.height + LANE_GAP) / s->n_lanes;
-	return (struct box){ s->waves.x, s->waves.y + lane * step, s->waves.width, step - LANE_GAP };
+	double gap = s->n_lanes > 6 ? LANE_GAP / 2 : LANE_GAP, step = (s->waves.height + gap) / s->n_lanes;
+	return (struct box){ s->waves.x, round(s->waves.y + lane * step), s->waves.width, round(step - gap) };
 }
 
 static double y_of_sample(const struct scene *s, struct box lane, double sample)
@@ -371,9 +371,10 @@ static void draw_peak(const struct scene *s, struct box lane, unsigned channel)
 		return;
 	double x = fmin(x_of_frame(s, (double)peak->frame + 0.5), RIGHT - 1), db = units_factor_to_db(peak->factor);
 	uint32_t rgb = db > TOP_DBTP ? LOST : SHORT_TERM;
-	canvas_move(s->c, x - 6, lane.y);
-	canvas_point(s->c, x + 6, lane.y);
-	canvas_point(s->c, x, lane.y + 9);
+	double size = fmin(6, lane.height / 4);
+	canvas_move(s->c, x - size, lane.y);
+	canvas_point(s->c, x + size, lane.y);
+	canvas_point(s->c, x, lane.y + 1.5 * size);
 	canvas_colour(s->c, rgb, 1);
 	canvas_fill(s->c);
 	if (lane.height < 40)
@@ -399,19 +400,18 @@ static void draw_waves(const struct scene *s)
 		for (unsigned x = 0; !line && x < (unsigned)WIDTH; x++)
 			draw_wave_pixel(s, lane, c, x);
 	}
-	for (unsigned c = 0; c < s->n_lanes; c++)
-		draw_peak(s, lane_box(s, c), c);
 }
 
 static void caption_waves(const struct scene *s)
 {
 	double right = RIGHT, y = s->waves.y - 9;
 	uint64_t clipped = 0;
-	char unit[64] = "dBFS";
+	char unit[96], out[32];
 	for (unsigned c = 0; c < s->m->n_channels; c++)
 		clipped += s->m->amplitude.channels[c].clipped_samples;
+	int n = snprintf(unit, sizeof(unit), s->reach == 1 ? "dBFS" : "up to %s dBFS", number(units_factor_to_db(s->reach), 0, out));
 	if (s->m->n_channels > s->n_lanes)
-		snprintf(unit, sizeof(unit), "dBFS, the first %u of %u channels", s->n_lanes, s->m->n_channels);
+		snprintf(unit + n, sizeof(unit) - (size_t)n, ", the first %u of %u channels", s->n_lanes, s->m->n_channels);
 	caption(s, s->waves, "Waveform", unit);
 	right = legend(s, right, y, PEAK, 1, "peak");
 	right = legend(s, right, y, RMS, 1, "RMS");
@@ -448,12 +448,15 @@ static void draw_momentary(const struct scene *s)
 				last = (struct plot_range){ NAN, NAN };
 		}
 		r = isnan(r.high) ? last : r;
+		/* From where the pixel before ends, so that slopes have no holes. */
+		bool joins = last.high > -INFINITY;
+		double high = joins ? fmax((double)r.high, (double)last.low) : (double)r.high, floor_y = b.y + b.height;
+		double low = joins ? fmin((double)r.low, (double)last.high) : fmax((double)r.low, (double)r.high - 1);
 		last = r;
-		if (isnan(r.high))
+		if (!(high > -INFINITY))
 			continue;
-		double top = y_of_lufs(s, (double)r.high), bottom = y_of_lufs(s, (double)r.low);
-		fill(s, (struct box){ LEFT + pixel, top, 1, fmax(0, b.y + b.height - top) }, MOMENTARY, 0.18);
-		fill(s, (struct box){ LEFT + pixel, top - 1, 1, bottom - top + 2 }, MOMENTARY, 1);
+		fill(s, (struct box){ LEFT + pixel, y_of_lufs(s, high), 1, fmax(0, floor_y - y_of_lufs(s, high)) }, MOMENTARY, 0.18);
+		fill(s, (struct box){ LEFT + pixel, y_of_lufs(s, high) - 1, 1, fmin(y_of_lufs(s, low), floor_y) - y_of_lufs(s, high) + 2 }, MOMENTARY, 1);
 	}
 }
 
@@ -468,12 +471,12 @@ static void draw_short_term(const struct scene *s)
 		if (isnan(column->short_term_lufs.high))
 			continue;
 		double x = x_of_frame(s, fmin((i + 0.5) * (double)p->column_frames, (double)p->end_frame));
-		double y = y_of_lufs(s, (double)(column->short_term_lufs.high + column->short_term_lufs.low) / 2);
+		double y = fmin(y_of_lufs(s, (double)column->short_term_lufs.high), s->loudness_box.y + s->loudness_box.height + 10);
 		if (drawing)
 			canvas_point(s->c, x, y);
 		else
 			canvas_move(s->c, x, y);
-		drawing = true;
+		drawing = column->short_term_lufs.high > -INFINITY;
 	}
 	canvas_colour(s->c, SHORT_TERM, 1);
 	canvas_stroke(s->c, 2.2);
@@ -553,14 +556,18 @@ static uint32_t heat(double level)
 	return rgb;
 }
 
+static int clamp(int i, int last)
+{
+	return i < 0 ? 0 : i > last ? last : i;
+}
+
 /* The level between four of the grid; NAN if the nearest slice has none. */
 static double level_between(const struct scene *s, const float *db, double slice, double band)
 {
 	int last_slice = (int)s->p->n_slices - 1, last_band = (int)PLOT_BANDS - 1;
 	int i = (int)floor(slice), k = (int)floor(band);
 	float x = (float)(slice - i), y = (float)(band - k);
-	int i0 = i < 0 ? 0 : i, i1 = i + 1 > last_slice ? last_slice : i + 1;
-	int k0 = k < 0 ? 0 : k, k1 = k + 1 > last_band ? last_band : k + 1;
+	int i0 = clamp(i, last_slice), i1 = clamp(i + 1, last_slice), k0 = clamp(k, last_band), k1 = clamp(k + 1, last_band);
 	const float *a = db + (size_t)i0 * PLOT_BANDS, *b = db + (size_t)i1 * PLOT_BANDS;
 	if (isnan(a[0]) || isnan(b[0])) {
 		a = x < 0.5f ? a : b;
@@ -644,10 +651,10 @@ static void divide(struct scene *s)
 	double rest = PANELS_BOTTOM - PANELS_TOP - PANEL_GAP, top = PANELS_TOP;
 	if (s->m->has_loudness)
 		rest -= PANEL_GAP;
-	s->waves = (struct box){ LEFT, top, WIDTH, round(rest * (s->m->has_loudness ? 0.34 : 0.5)) };
+	s->waves = (struct box){ LEFT, top, WIDTH, round(rest * ((s->m->has_loudness ? 0.34 : 0.5) + (s->n_lanes > 4 ? 0.08 : 0))) };
 	top += s->waves.height + PANEL_GAP;
 	if (s->m->has_loudness) {
-		s->loudness_box = (struct box){ LEFT, top, WIDTH, round(rest * 0.26) };
+		s->loudness_box = (struct box){ LEFT, top, WIDTH, round(rest * (s->n_lanes > 4 ? 0.24 : 0.26)) };
 		top += s->loudness_box.height + PANEL_GAP;
 	}
 	s->spectrum = (struct box){ LEFT, top, WIDTH, PANELS_BOTTOM - top };
@@ -696,6 +703,8 @@ static void draw_panels(struct scene *s)
 		shade_gaps(s, boxes[i], false);
 		shade_gaps(s, boxes[i], true);
 	}
+	for (unsigned c = 0; c < s->n_lanes; c++)
+		draw_peak(s, lane_box(s, c), c);
 	draw_frequencies(s);
 }
 

@@ -179,12 +179,19 @@ static enum err turn(struct resampler *r, const struct place *in, size_t *n_in, 
 		from = r->in_planes;
 		to = r->out_planes;
 	}
+	/* Of interleaved output soxr reads a pointer a channel, whatever it is: more than the last frame of it may hold. */
+	bool aside = !r->planes && out != &r->waste && *n_out * r->step_bytes < r->options.channels * sizeof(void *);
+	void *end = to;
+	if (aside)
+		to = r->waste_samples;
 	if (r->n_groups > 1)
 		e = turn_of_groups(r, n_in, n_out);
 	else if (soxr_process(r->groups[0].soxr, from, *n_in, n_in, to, *n_out, n_out))
 		e = ERR_CODEC;
 	if (e)
 		return e;
+	if (aside)
+		memcpy(end, to, *n_out * r->step_bytes);
 	r->total_in_frames += *n_in;
 	r->total_out_frames += *n_out;
 	return ERR_OK;

@@ -139,19 +139,19 @@ static const struct source_ops sndread_ops = {
 
 /* ---- opening ---- */
 
-/* The names of what libsndfile knows and the other adapters do not take: so that a pipe is not spooled for nothing. */
+/* The marks of what libsndfile knows and the other adapters do not take: so that a pipe is not spooled for nothing. */
 static bool sniff(const struct source_bytes *in)
 {
 	static const struct {
-		uint8_t at, n;
+		uint8_t n;
 		const char *bytes;
 	} marks[] = {
-		{ 0, 4, "RIFF" }, { 0, 4, "RIFX" }, { 0, 4, "RF64" }, { 0, 4, "riff" }, { 0, 4, "caff" }, { 0, 4, "FORM" }, { 0, 4, ".snd" },
-		{ 0, 4, "dns." }, { 0, 4, "fLaC" }, { 0, 4, "OggS" }, { 0, 7, "NIST_1A" }, { 0, 15, "Creative Voice " }, { 0, 4, " paf" },
-		{ 0, 4, "fap " }, { 0, 4, "2BIT" }, { 0, 6, "MATLAB" }, { 0, 4, "PVF1" }, { 0, 17, "Extended Instrume" }, { 0, 2, "\1\4" },
-		{ 0, 4, "\x64\xa3\x01\x00" }, { 0, 4, "\x64\xa3\x02\x00" }, { 0, 4, "\x64\xa3\x03\x00" }, { 0, 4, "\x64\xa3\x04\x00" },
-		{ 0, 4, "\x00\x01\xa3\x64" }, { 0, 4, "\x00\x02\xa3\x64" }, { 0, 4, "\x00\x03\xa3\x64" }, { 0, 4, "\x00\x04\xa3\x64" },
-		{ 0, 4, "\x00\x00\x03\xe8" }, { 0, 4, "\x00\x00\x00\x00" }, { 0, 2, "\xf0\x7e" }, { 0, 4, "ALaw" }, { 0, 4, "DiAm" },
+		{ 4, "RIFF" }, { 4, "RIFX" }, { 4, "RF64" }, { 4, "riff" }, { 4, "caff" }, { 4, "FORM" }, { 4, ".snd" },
+		{ 4, "dns." }, { 4, "fLaC" }, { 4, "OggS" }, { 7, "NIST_1A" }, { 15, "Creative Voice " }, { 4, " paf" },
+		{ 4, "fap " }, { 4, "2BIT" }, { 6, "MATLAB" }, { 4, "PVF1" }, { 17, "Extended Instrume" },
+		{ 4, "\x64\xa3\x01\x00" }, { 4, "\x64\xa3\x02\x00" }, { 4, "\x64\xa3\x03\x00" }, { 4, "\x64\xa3\x04\x00" },
+		{ 4, "\x00\x01\xa3\x64" }, { 4, "\x00\x02\xa3\x64" }, { 4, "\x00\x03\xa3\x64" }, { 4, "\x00\x04\xa3\x64" },
+		{ 4, "ALaw" }, { 4, "DiAm" },
 	};
 
 	/* What looks like MP3 and is none: libsndfile would let libmpg123 search all of it, and talk about it on stderr. */
@@ -161,7 +161,7 @@ static bool sniff(const struct source_bytes *in)
 	if (in->is_regular)
 		return true;
 	for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
-		if (in->head_bytes >= (size_t)marks[i].at + marks[i].n && !memcmp(in->head + marks[i].at, marks[i].bytes, marks[i].n))
+		if (in->head_bytes >= marks[i].n && !memcmp(in->head, marks[i].bytes, marks[i].n))
 			return true;
 	}
 	return false;

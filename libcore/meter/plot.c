@@ -176,7 +176,7 @@ void plot_loudness(struct plot *p, double momentary_lufs, double short_term_lufs
 	if (p->end_frame == 0)
 		return;
 	struct plot_column *column = &p->columns[column_at(p, p->end_frame - 1)];
-	float m = (float)momentary_lufs, s = (float)short_term_lufs;
+	float m = isnan(momentary_lufs) ? -INFINITY : (float)momentary_lufs, s = isnan(short_term_lufs) ? -INFINITY : (float)short_term_lufs;
 	column->momentary_lufs = range_join(column->momentary_lufs, (struct plot_range){ m, m });
 	column->short_term_lufs = range_join(column->short_term_lufs, (struct plot_range){ s, s });
 }
@@ -217,7 +217,7 @@ static float band_power(const struct plot_band *band, const float *power)
 		return power[band->last] + band->part * (power[band->first] - power[band->last]);
 	float highest = power[band->first];
 	for (unsigned k = band->first + 1; k <= band->last; k++)
-		highest = fmaxf(highest, power[k]);
+		highest = power[k] > highest ? power[k] : highest;
 	return highest;
 }
 

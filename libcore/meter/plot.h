@@ -28,7 +28,7 @@ struct plot_wave {
 };
 
 struct plot_range {
-	float low, high;          /* NAN: none */
+	float low, high;          /* minus infinity: there was none for a time, at all; NAN: nobody has looked */
 };
 
 struct plot_column {
@@ -84,7 +84,7 @@ void plot_peak(struct plot *p, unsigned channel, double factor, const float *fra
 /* n_frames that are missing: lost, or not to be expected. */
 void plot_add_gap(struct plot *p, uint64_t n_frames, bool lost);
 
-/* The loudness at the end of what was added last; NAN where there is none. */
+/* The loudness at the end of what was added last; NAN where there is none, which is kept as minus infinity. */
 void plot_loudness(struct plot *p, double momentary_lufs, double short_term_lufs);
 
 /* Nothing more will come: the last windows are looked at. */

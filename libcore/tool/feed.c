@@ -31,6 +31,7 @@ enum err feed_open(struct feed *f, struct source *sources, unsigned n, uint32_t 
 		return err_say(why, ERR_NOMEM, "sources", "%s", err_text(ERR_NOMEM));
 	f->n_tracks = n;
 	f->block_frames = block_frames;
+	f->utc0_ns = UNITS_UNKNOWN_NS;
 	for (unsigned i = 0; i < n; i++) {
 		struct feed_track *t = &f->tracks[i];
 
@@ -166,6 +167,8 @@ enum err feed_write(struct feed *f, struct feed_track *t, struct writer *w)
 		return ERR_OK;
 	struct packet p = packet_data(t->id, b.pos, (uint32_t)b.n_frames, (uint32_t)(b.n_frames * t->source.track.frame_bytes));
 	p.flags |= b.flags;
+	if (f->utc0_ns != UNITS_UNKNOWN_NS)
+		p.utc_ns = f->utc0_ns + units_to_ns(b.pos, t->source.track.rate_num, t->source.track.rate_den);
 	return writer_commit(w, &p);
 }
 

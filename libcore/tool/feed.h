@@ -32,6 +32,7 @@ struct feed {
 	struct feed_track *tracks;
 	unsigned n_tracks;
 	uint32_t block_frames;    /* asked for; 0 the default */
+	int64_t utc0_ns;          /* wall clock of media time 0, for the packets; UNITS_UNKNOWN_NS (files do not know) */
 	uint8_t *slots;           /* FEED_N_SLOTS · FEED_SLOT_BYTES, 64-byte aligned; taken with the first fill */
 	struct packet queue[FEED_N_SLOTS];
 	unsigned n_queued, next_queued;

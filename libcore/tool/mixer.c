@@ -641,6 +641,20 @@ static void count(struct mixer *m)
 	stats_set(&m->stats->frames_out, out);
 }
 
+/* After a stop: only as far as everybody got who was stopped. */
+static size_t until_stop(const struct mixer *m, size_t n_frames)
+{
+	int64_t end = m->pos + (int64_t)n_frames;
+
+	for (unsigned i = 0; i < m->in.n_tracks; i++) {
+		const struct mixin_track *t = m->in.tracks[i];
+		const struct input *in = &t->input->in;
+		if (in->is_stream && in->reader.stopped && t->known_pos < end)
+			end = t->known_pos;
+	}
+	return end > m->pos ? (size_t)(end - m->pos) : 0;
+}
+
 static enum err run(struct mixer *m)
 {
 	enum err e;
@@ -654,6 +668,8 @@ static enum err run(struct mixer *m)
 			return e;
 		if (mixin_has_ended(&m->in, &end_pos) && end_pos < m->pos + (int64_t)n)
 			n = end_pos > m->pos ? (size_t)(end_pos - m->pos) : 0;
+		if (is_stopped(m))
+			n = until_stop(m, n);
 		if (!n)
 			break;
 		if ((e = write_block(m, n)))

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define WIDE_CHANNELS 8u
-#define PIECE_SAMPLES 131072u     /* through the resampler at a time: so many samples within so many frames */
+#define PIECE_SAMPLES 65536u     /* through the resampler at a time: so many samples within so many frames */
 #define PIECE_MIN_FRAMES 256u
 #define PIECE_MAX_FRAMES 4096u
 #define MAX_MARKS 32u

@@ -291,6 +291,13 @@ realtime()
 	took=$((${EPOCHREALTIME/./} - begin))
 	[ $took -ge 480000 ] || fail "half a second took $took us"
 	eq "$(frames a.weir)" 24000
+	# each packet says when it was captured, to the nanosecond of its position
+	inspect --json a.weir | "$PYTHON" -c '
+import json, sys, time
+data = [p for p in map(json.loads, sys.stdin) if p.get("type") == "DATA"]
+for p in data:
+    assert p["utc_ns"] - data[0]["utc_ns"] == round(p["pos"] * 1e9 / 48000), p
+assert len(data) == 25 and 0 <= time.time() - data[0]["utc_ns"] / 1e9 < 60'
 	begin=${EPOCHREALTIME/./}
 	capture --realtime -d 1h gen:silence 2>/dev/null | head -c 1000 >/dev/null || :
 	took=$((${EPOCHREALTIME/./} - begin))

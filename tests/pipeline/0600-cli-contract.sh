@@ -249,7 +249,7 @@ PY
 	if writes_stream "$t"; then
 		mkfifo endless
 		(run_on "$t" --stats=0.02) >endless 2>s.jsonl &
-		(wait_for 20 has_lines s.jsonl 3; head -c 100 >/dev/null) <endless
+		(wait_for 60 has_lines s.jsonl 3; head -c 100 >/dev/null) <endless
 		wait $! || :
 	fi
 	expect_status 1 run "$t" --stats-file /nowhere/s.jsonl >out 2>err
@@ -263,8 +263,10 @@ has_lines()
 
 quiet()
 {
-	local t=$1
-	run "$t" -q >out 2>err
+	local t=$1 q=-q
+	# There it is the quality.
+	[ "$t" != resample ] || q=--quiet
+	run "$t" $q >out 2>err
 	empty err
 	run "$t" -v >out2 2>err
 	same out out2

@@ -48,7 +48,7 @@ one_signal()
 {
 	local t=$1 signal=$2 rc=0
 	start "$t" out
-	wait_for 20 has_lines stats 3
+	wait_for 60 has_lines stats 3
 	kill -"$signal" $pid
 	wait $pid || rc=$?
 	eq "$rc" 0 "status"

@@ -7,22 +7,22 @@
 stalls()
 {
 	mkfifo a b
-	capture -q --realtime -d 3s -c 1 gen:sine:freq=400 >a &
-	capture -q --realtime -d 3s -c 1 gen:sine:freq=800 >b &
+	capture -q --realtime -d 4s -c 1 gen:sine:freq=400 >a &
+	capture -q --realtime -d 4s -c 1 gen:sine:freq=800 >b &
 	local b=$!
-	mix --live --stats=0.1 --stats-file s.json a b >out.weir 2>err &
+	mix --live=0.5 --stats=0.1 --stats-file s.json a b >out.weir 2>err &
 	local mix=$!
 	wait_for 20 longer_than out.weir 100000
 	kill -STOP $b
 	local at
 	at=$(bytes_of out.weir)
-	wait_for 20 longer_than out.weir $((at + 100000))
+	wait_for 20 longer_than out.weir $((at + 250000))
 	kill -CONT $b
 	wait $mix
 	[ "$(json s.json 'd["late"]')" -gt 5 ] || fail "late: $(json s.json 'd["late"]')"
 	[ "$(json s.json 'd["late_frames"]')" -gt 4800 ] || fail "late frames: $(json s.json 'd["late_frames"]')"
 	# a is whole; b is missing for a part.
-	holds out.weir 'len(a[0]) == 144000 and abs(level(a[0][:, 0], 400) - 0.1) < 0.002 and level(a[0][:, 0], 800) < 0.095'
+	holds out.weir 'len(a[0]) == 192000 and abs(level(a[0][:, 0], 400) - 0.1) < 0.002 and level(a[0][:, 0], 800) < 0.095'
 }
 
 longer_than()
@@ -41,14 +41,9 @@ pace()
 	holds out.weir 'len(a[0]) == 48000 and a[0] == 0.5'
 	inspect --json out.weir >lines
 	eq "$(head -n 1 lines | json - 'd["live"]')" true
-	# Without --live it does not.
-	begin=${EPOCHREALTIME/./}
-	mix long.wav long.wav >/dev/null
-	took=$((${EPOCHREALTIME/./} - begin))
-	[ $took -lt 700000 ] || fail "$took us"
 }
 
-# commands FD: one line at a time, each with its answer.
+# talk SOCKET COMMAND…: each with its answer.
 talk()
 {
 	"$PYTHON" - "$@" <<'PY'

@@ -5,6 +5,8 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static void test_size_is_a_power_of_two_of_pages(void)
@@ -155,6 +157,34 @@ static void test_between_two_threads(void)
 	ring_release(&r);
 }
 
+/* Where no file may be made or grow: the ring is none, and is the same. */
+static void test_limits_of_files_do_not_apply(void)
+{
+	static const int limits[] = {RLIMIT_FSIZE, RLIMIT_NOFILE};
+	signal(SIGXFSZ, SIG_IGN);
+	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+		struct rlimit before, none;
+		CHECK_EQ(getrlimit(limits[i], &before), 0);
+		none = before;
+		none.rlim_cur = 0;
+		CHECK_EQ(setrlimit(limits[i], &none), 0);
+		struct ring r;
+		struct err_why why = {0};
+		enum err e = ring_init(&r, 100000, &why);
+		CHECK_EQ(setrlimit(limits[i], &before), 0);
+		CHECK_OK(e);
+		if (e)
+			continue;
+		for (size_t k = 0; k < r.size_bytes; k += 4093) {
+			r.bytes[k] = (uint8_t)k;
+			CHECK_EQ(r.bytes[r.size_bytes + k], (uint8_t)k);
+			r.bytes[r.size_bytes + k] = (uint8_t)~k;
+			CHECK_EQ(r.bytes[k], (uint8_t)~k);
+		}
+		ring_release(&r);
+	}
+}
+
 int main(void)
 {
 	CHECK_RUN(test_size_is_a_power_of_two_of_pages);
@@ -164,5 +194,6 @@ int main(void)
 	CHECK_RUN(test_bytes_come_out_as_they_went_in);
 	CHECK_RUN(test_indices_pass_32_and_64_bits);
 	CHECK_RUN(test_between_two_threads);
+	CHECK_RUN(test_limits_of_files_do_not_apply);
 	return check_end();
 }

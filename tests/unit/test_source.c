@@ -469,7 +469,7 @@ static void test_wav_damage(void)
 		CHECK(strstr(got.s.warning, "not whole") != NULL);
 		drop(&got);
 	}
-	/* A size that is no placeholder and is not there. */
+	/* A size that is meant and is not there. */
 	h.data_bytes = 60000;
 	begin_wav(&blob, &h);
 	add_samples(&blob, 200, 3, false);
