@@ -351,8 +351,8 @@ static enum err stage_more(struct source *s, struct reshape *r)
 	if (b.track_changed)
 		r->draining = r->changed = true;
 	if (b.n_frames) {
-		if (!r->started)
-			r->out_pos = units_scale(b.pos, track_rate_hz(&s->track), track_rate_hz(&r->inner.track));
+		if (!r->started && (e = resampler_place(r->resampler, b.pos, &r->out_pos)))
+			return err_say(&s->why, e, s->name, "%s", err_text(e));
 		r->started = true;
 		r->flags |= b.flags;
 		(void)convert_run(&r->to_f32, r->a, r->raw, b.n_frames * r->in_channels);
@@ -376,7 +376,7 @@ static enum err settle(struct source *s, struct reshape *r, struct source_block 
 		b->gap_frames = end > r->out_pos ? (uint64_t)(end - r->out_pos) : 0;
 		b->gap_reason = r->gap_reason;
 		r->gap_frames = 0;
-		return resampler_restart(r->resampler);
+		return ERR_OK;
 	}
 	if (r->changed) {
 		r->changed = false;

@@ -222,6 +222,9 @@ int tool_end(struct tool *t, enum err e, const struct err_why *why)
 	case ERR_ARG:
 		return TOOL_USAGE;
 	case ERR_GONE:
+		/* Ctrl-C reaches a whole pipeline: when our reader stopped first, we were about to stop as well. */
+		if (tool_stop)
+			return TOOL_DONE;
 		signal(SIGPIPE, SIG_DFL);
 		raise(SIGPIPE);
 		return TOOL_FAILED;

@@ -167,6 +167,15 @@ def files(b, floor):
         print("  %.2f GB/s through each stage (goal 2; three stages at once on %d CPUs)" % (size / 1e9 / statistics.median(walls), os.cpu_count()))
         one = statistics.median(run("demux -q <big.weir >/dev/null", False)[1] for _ in range(b.args.rounds))
         print("  %.2f GB/s one stage alone, file to /dev/null" % (size / 1e9 / one))
+    # 64 files of a minute, whatever --minutes says: shifted pieces of the programme.
+    subprocess.run(["bash", "-c", "for i in $(seq 0 63); do capture -q --start $((i % 8))s -d 60s in.wav | mux -q -y -o m$i.wav; done"], check=True)
+    sixty_four = " ".join("m%d.wav" % i for i in range(64))
+    b.case("mix 64 stereo files of a minute", [
+        ("weir", "mix -q %s >/dev/null" % sixty_four, None),
+        ("sox -m", "sox -m %s theirs.wav" % sixty_four, "sox"),
+        ("ffmpeg amix", "ffmpeg -v error -y %s -filter_complex amix=inputs=64:normalize=0 theirs.wav"
+         % " ".join("-i m%d.wav" % i for i in range(64)), "ffmpeg"),
+    ], [("sox -m", "cpu", 1 / 5), ("ffmpeg amix", "cpu", 1 / 6)])
     b.case("start-up, 100 times", [
         ("weir capture", "for i in {1..100}; do capture --version; done >/dev/null", None),
         ("weir encode", "for i in {1..100}; do encode --version; done >/dev/null", None),
