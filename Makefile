@@ -63,7 +63,7 @@ TOOLS   := $(patsubst cmd/%.c,%,$(wildcard cmd/*.c))
 BINS    := $(TOOLS:%=$(B)/bin/%)
 
 .DEFAULT_GOAL := all
-.PHONY: all deps deps-check check lint fuzz bench demo install uninstall dist clean help completions qualify FORCE
+.PHONY: all deps deps-check check lint fuzz bench demo picture install uninstall dist clean help completions qualify FORCE
 .SECONDARY:
 
 all: $(BINS)
@@ -158,6 +158,10 @@ dist:
 # demo: the main job on audio made here, or on yours: make demo SONG=FILE.
 demo: all
 	@BIN=$(B)/bin CC="$(CC)" SONG="$(SONG)" OUT=$(B)/demo sh tests/demo/demo.sh
+
+# picture: man/meter-plot.png, which the README shows.
+picture: all
+	@BIN=$(B)/bin CC="$(CC)" OUT=$(B)/demo sh tests/demo/picture.sh man/meter-plot.png
 
 # completions: from the option tables of the tools.
 completions: all

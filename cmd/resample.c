@@ -167,9 +167,9 @@ int main(int argc, char **argv)
 
 	const struct opt options[] = {
 		OPT_RATE('r', "rate", &self.options.rate_hz, TRACK_MIN_RATE_HZ, TRACK_MAX_RATE_HZ, "the rate to resample to"),
-		OPT_CHOICE('q', "quality", "QUALITY", &quality, qualities, "how good the filter is (very-high)"),
-		OPT_CHOICE(0, "phase", "PHASE", &phase, phases, "of the filter: what rings before a click, and what behind it (linear)"),
-		OPT_CHOICE('f', "format", "FORMAT", &format, formats, "sample format of what comes out (f32; f64 of f64)"),
+		OPT_CHOICE('q', "quality", "QUALITY", &quality, qualities, "quick, low, medium, high or very-high (very-high)"),
+		OPT_CHOICE(0, "phase", "PHASE", &phase, phases, "of the filter: linear, intermediate or minimum (linear)"),
+		OPT_CHOICE('f', "format", "FORMAT", &format, formats, "sample format: s16, s24, s32, f32 or f64 (f32; f64 of f64)"),
 		OPT_CLEAR(0, "no-dither", &self.options.dither, "round to s16 and s24 without dither"),
 		OPT_INT('j', "jobs", "JOBS", &jobs, 1, MAX_JOBS, "split the channels of a track over so many threads (1)"),
 		OPT_LIST('t', "track", "TRACK", &self.wanted, "resample only these tracks: number, name or kind; the others pass"),

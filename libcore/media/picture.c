@@ -427,36 +427,56 @@ static void caption_waves(const struct scene *s)
 
 /* ---- loudness ---- */
 
-/* Values come once a block: a column without one has that of the column before, unless it is all gap. */
 static bool is_hole(const struct plot *p, unsigned column)
 {
 	return p->columns[column].lost_frames + p->columns[column].quiet_frames >= p->column_frames;
 }
 
+/* The momentary loudness under a pixel, NAN where nobody has looked; true if all of it is a gap. */
+static bool momentary_under(const struct scene *s, unsigned pixel, struct plot_range *r)
+{
+	unsigned from, to;
+	bool hole = true;
+	*r = (struct plot_range){ NAN, NAN };
+	columns_under(s, pixel, &from, &to);
+	for (unsigned i = from; i < to; i++) {
+		r->low = fminf(r->low, s->p->columns[i].momentary_lufs.low);
+		r->high = fmaxf(r->high, s->p->columns[i].momentary_lufs.high);
+		hole &= is_hole(s->p, i);
+	}
+	return hole;
+}
+
+/*
+ * Values come once a block: what lies between two of them, and is no gap, gets a straight line.  Where there was none
+ * before, after silence, the line begins where it is.
+ */
 static void draw_momentary(const struct scene *s)
 {
-	const struct box b = s->loudness_box;
-	struct plot_range last = { NAN, NAN };
+	double floor_y = s->loudness_box.y + s->loudness_box.height;
+	struct plot_range last = { NAN, NAN }, r;
+	unsigned last_pixel = 0;
 	for (unsigned pixel = 0; pixel < (unsigned)WIDTH; pixel++) {
-		struct plot_range r = { NAN, NAN };
-		unsigned from, to;
-		columns_under(s, pixel, &from, &to);
-		for (unsigned i = from; i < to; i++) {
-			r.low = fminf(r.low, s->p->columns[i].momentary_lufs.low);
-			r.high = fmaxf(r.high, s->p->columns[i].momentary_lufs.high);
-			if (is_hole(s->p, i))
-				last = (struct plot_range){ NAN, NAN };
-		}
-		r = isnan(r.high) ? last : r;
-		/* From where the pixel before ends, so that slopes have no holes. */
-		bool joins = last.high > -INFINITY;
-		double high = joins ? fmax((double)r.high, (double)last.low) : (double)r.high, floor_y = b.y + b.height;
-		double low = joins ? fmin((double)r.low, (double)last.high) : fmax((double)r.low, (double)r.high - 1);
-		last = r;
-		if (!(high > -INFINITY))
+		if (momentary_under(s, pixel, &r))
+			last = (struct plot_range){ NAN, NAN };
+		if (isnan(r.high))
 			continue;
-		fill(s, (struct box){ LEFT + pixel, y_of_lufs(s, high), 1, fmax(0, floor_y - y_of_lufs(s, high)) }, MOMENTARY, 0.18);
-		fill(s, (struct box){ LEFT + pixel, y_of_lufs(s, high) - 1, 1, fmin(y_of_lufs(s, low), floor_y) - y_of_lufs(s, high) + 2 }, MOMENTARY, 1);
+		bool joins = last.high > -INFINITY && r.high > -INFINITY;
+		unsigned steps = joins ? pixel - last_pixel : 1;
+		float from = joins ? (r.high > last.high ? last.high : last.low) : r.high, to = joins && r.high < last.high ? r.low : r.high;
+		for (unsigned i = 1; i <= steps && r.high > -INFINITY; i++) {
+			double a = y_of_lufs(s, (double)(from + (to - from) * (float)(i - 1) / (float)steps));
+			double b = y_of_lufs(s, (double)(from + (to - from) * (float)i / (float)steps));
+			double high = fmin(a, b), low = fmax(a, b), x = LEFT + pixel - steps + i;
+			if (i == steps) {
+				high = fmin(high, y_of_lufs(s, (double)r.high));
+				low = fmax(low, y_of_lufs(s, (double)r.low));
+			}
+			fill(s, (struct box){ x, high, 1, fmax(0, floor_y - high) }, MOMENTARY, 0.18);
+			fill(s, (struct box){ x, high - 1, 1, fmin(low, floor_y) - high + 2 }, MOMENTARY, 1);
+		}
+		last = r;
+		last_pixel = pixel;
 	}
 }
 

@@ -1,5 +1,6 @@
 #include "rt/ring.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -27,24 +28,54 @@ static void *map_twice(int fd, size_t size)
 	return at;
 }
 
+/* By way of a file in memory.  Returns: the address, or MAP_FAILED with errno. */
+static void *map_file(size_t size)
+{
+	void *at = MAP_FAILED;
+	int fd = memfd_create("weir-ring", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return MAP_FAILED;
+	if (ftruncate(fd, (off_t)size) == 0)
+		at = map_twice(fd, size);
+	int saved = errno;
+	close(fd);
+	errno = saved;
+	return at;
+}
+
+/*
+ * Without a file, where the limits on files (ulimit -f, -n) or a sandbox forbid one: shared memory whose first half is
+ * mapped again over its second, which mremap does for an old size of 0.  Second choice, since valgrind does not know it.
+ * Returns: the address, or MAP_FAILED with errno.
+ */
+static void *map_memory(size_t size)
+{
+	if (size > SIZE_MAX / 2) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
+	uint8_t *at = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (at == MAP_FAILED)
+		return MAP_FAILED;
+	if (mremap(at, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED, at + size) == MAP_FAILED) {
+		munmap(at, 2 * size);
+		return MAP_FAILED;
+	}
+	return at;
+}
+
 enum err ring_init(struct ring *r, size_t min_bytes, struct err_why *why)
 {
 	role_forbid(ROLE_DEADLINE);
 	size_t size = round_up_to_power(min_bytes, (size_t)sysconf(_SC_PAGESIZE));
-	enum err e = ERR_OK;
-	void *at = MAP_FAILED;
 
 	memset(r, 0, sizeof(*r));
-	int fd = memfd_create("weir-ring", MFD_CLOEXEC);
-	if (fd < 0)
-		return err_sys(why, "ring buffer");
-	if (ftruncate(fd, (off_t)size) == 0)
-		at = map_twice(fd, size);
+	void *at = map_file(size);
+	if (at == MAP_FAILED && errno != ENOMEM)
+		at = map_memory(size);
 	if (at == MAP_FAILED)
-		e = err_sys(why, "ring buffer");
-	close(fd);
-	if (e)
-		return e;
+		return err_sys(why, "ring buffer");
 	r->bytes = at;
 	r->size_bytes = size;
 	return ERR_OK;

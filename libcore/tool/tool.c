@@ -44,7 +44,9 @@ static void take_signals(void)
 	if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
 		sigaction(SIGHUP, &stop, NULL);
 	sigaction(SIGALRM, &tick, NULL);
+	/* Of a reader that went away, and of a file that has reached its limit (ulimit -f), write(2) tells. */
 	sigaction(SIGPIPE, &ignore, NULL);
+	sigaction(SIGXFSZ, &ignore, NULL);
 }
 
 /* A descriptor 0, 1 or 2 that is closed would be given to the next file opened: hold the place. */
@@ -155,13 +157,23 @@ static _Noreturn void print_and_exit(struct tool *t)
 	exit(TOOL_DONE);
 }
 
+/* resample's -q is its quality: then --quiet has no letter. */
+static bool has_letter(const struct opt *options, char letter)
+{
+	for (const struct opt *row = options; row && row->kind != OPT_KIND_END; row++) {
+		if (row->letter == letter)
+			return true;
+	}
+	return false;
+}
+
 void tool_begin(struct tool *t, const char *name, const char *synopsis, const char *summary, const struct opt *options,
 	int *argc, char ***argv)
 {
 	bool help = false, version = false;
 	const struct opt common[] = {
 		OPT_GROUP("Common options:"),
-		OPT_FLAG('q', "quiet", &t->quiet, "no messages but errors"),
+		OPT_FLAG(has_letter(options, 'q') ? 0 : 'q', "quiet", &t->quiet, "no messages but errors"),
 		OPT_COUNT('v', "verbose", &t->verbose, "say more"),
 		OPT_OPTIONAL(0, "stats", "SECONDS", &t->stats, 0.01, 86400, 1, "print counters as JSON Lines to stderr, every SECONDS (1) and at the end"),
 		OPT_STRING(0, "stats-file", "PATH", &t->stats_path, "the same, to a file"),

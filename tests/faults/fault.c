@@ -150,7 +150,7 @@ void *__libc_memalign(size_t align, size_t n)
 /* dlsym may ask for memory itself: it gets some of this, and never gives it back. */
 static char early[16384];
 static size_t early_used;
-static _Thread_local bool looking_up;
+static _Thread_local bool looking_up __attribute__((tls_model("initial-exec")));
 
 static void *early_memory(size_t n)
 {

@@ -271,7 +271,8 @@ def cases():
         ("meter a file, compared, to a report", ["meter", "--json", "--compare", "../pcm.weir", "--report", "r.json", "../a.wav"], None),
         ("mix files, resampled", ["mix", "../a.wav", "../b.wav"], None),
         ("mix-minus of a stream, limited", ["mix", "--minus", "--limiter", "-f", "s16"], "two.weir"),
-        ("mix to a loudness", ["mix", "--normalize", "-23", "../a.wav", "../pcm.weir"], None),
+        ("mix a stream, with a socket for commands", ["mix", "--control", "s", "-g", "1=0.5"], "two.weir"),
+        ("mix to a peak", ["mix", "--normalize", "peak:-3dB", "../a.wav", "../pcm.weir"], None),
         ("meter on the way", ["meter", "--through", "--report", "r.txt", "--interval", "20ms"], "pcm.weir"),
     ]
     # ../ because a run has a folder of its own; stdin is opened from outside it.

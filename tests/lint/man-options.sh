@@ -43,7 +43,8 @@ for name, r in real.items():
         bad.append(f"--{name} is not in {where}")
         continue
     letter, arg, optional, text = items[name]
-    if letter != r["letter"]:
+    taken = name in COMMON and not r["letter"] and any(o["letter"] == letter for o in real.values())
+    if letter != r["letter"] and not taken:
         bad.append(f"--{name}: the page has -{letter}, the tool -{r['letter']}")
     if arg != r["arg"]:
         bad.append(f"--{name}: the page has the argument {arg}, the tool {r['arg']}")

@@ -5,13 +5,13 @@
 
 data=$TMPDIR/data
 mkdir "$data"
-capture -d 3s -r 48000 -c 2 -f s16 gen:noise:white >"$data/pcm.weir" || skip_all "capture makes no stream"
-encode -b 256k --cbr --complexity 0 <"$data/pcm.weir" >"$data/opus.weir" || skip_all "encode makes no stream"
+capture -d 5s -r 48000 -c 2 -f s16 gen:noise:white >"$data/pcm.weir" || skip_all "capture makes no stream"
+encode -b 512k --cbr --complexity 0 <"$data/pcm.weir" >"$data/opus.weir" || skip_all "encode makes no stream"
 
-# A file of 40 KiB and no more; the signal that comes with it as it is by default.
+# Files of 120 KiB and no more; the signal that comes with it as it is by default.
 limited()
 {
-	env --default-signal=XFSZ bash -c 'ulimit -c 0; ulimit -f 40; "$@"' limited "$@"
+	env --default-signal=XFSZ bash -c 'ulimit -c 0; ulimit -f 120; "$@"' limited "$@"
 }
 
 # TOOL COMMAND…: standard output is a file that may not grow.
@@ -29,11 +29,11 @@ to_stdout()
 	eq "$(json lines 'd["summary"]["complete"]')" false
 }
 test_case "capture > a file that may not grow" to_stdout capture capture gen:noise
-test_case "encode > a file that may not grow" to_stdout encode encode -b 256k --cbr --complexity 0 "$data/pcm.weir"
+test_case "encode > a file that may not grow" to_stdout encode encode -b 512k --cbr --complexity 0 "$data/pcm.weir"
 test_case "decode > a file that may not grow" to_stdout decode decode "$data/opus.weir"
 test_case "mux > a file that may not grow" to_stdout mux mux "$data/pcm.weir"
 test_case "demux > a file that may not grow" to_stdout demux demux "$data/pcm.weir"
-test_case "inspect > a file that may not grow" to_stdout inspect inspect --json "$data/pcm.weir" "$data/pcm.weir" "$data/opus.weir"
+test_case "inspect > a file that may not grow" to_stdout inspect bash -c "for i in 1 2 3 4 5 6; do cat $data/opus.weir; done | { exec inspect --json; }"
 [ ! -x "$BIN/mix" ] || test_case "mix > a file that may not grow" to_stdout mix mix "$data/pcm.weir"
 [ ! -x "$BIN/resample" ] || test_case "resample > a file that may not grow" to_stdout resample bash -c "exec resample -r 44100 <$data/pcm.weir"
 
@@ -47,7 +47,7 @@ to_file()
 	[ ! -e "x.$ending" ] || fail "x.$ending got its final name"
 	status_of inspect --json "x.$ending.part" >lines 2>err2
 	[ "$status" = 0 ] || [ "$status" = 3 ] || fail "what is there does not play: $(cat err2)"
-	between "$(json lines 'd["summary"]["frames"]["1"]')" 4000 144000 "frames that play"
+	between "$(json lines 'd["summary"]["frames"]["1"]')" 4000 240000 "frames that play"
 }
 for ending in wav w64 rf64 flac caf aiff; do
 	test_case "mux -o x.$ending that may not grow" to_file $ending pcm.weir

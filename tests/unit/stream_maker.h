@@ -119,7 +119,7 @@ static inline void maker_mono_data(struct maker *m, struct packet p)
 	if (!payload)
 		abort();
 	for (uint32_t i = 0; i < p.payload_bytes / 2; i++)
-		put_le16(payload + 2 * i, maker_sample(p.track, p.pos + i));
+		put_le16(payload + 2 * i, maker_sample(p.track, (int64_t)((uint64_t)p.pos + i)));
 	maker_packet(m, p, payload);
 	free(payload);
 }

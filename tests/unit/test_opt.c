@@ -48,7 +48,7 @@ static const struct opt common[] = {
 };
 
 static struct err_why why;
-static char *words[100];
+static char *words[200];
 static int n_words;
 
 /* Parse a command line of space-separated words; "~" in a word stands for an empty one. */
