@@ -141,15 +141,20 @@ static void summarise(struct inspect *self, struct input *in, uint64_t packets)
 		t.wrong_frames += c ? c->wrong_frames : 0;
 	}
 	uint64_t orphans = in->is_stream ? in->reader.n_orphans : 0;
-	t.complete = !input_is_cut(in) && !t.lost_frames && !lost_objects && !t.wrong_frames && !orphans;
-	if (!t.complete)
+	bool sound = !input_is_cut(in) && !t.lost_frames && !lost_objects && !t.wrong_frames && !orphans;
+	/* Of what a signal kept from being read nothing is known. */
+	bool interrupted = tool_stop && !(in->is_stream && in->reader.ended);
+	t.complete = sound && !interrupted;
+	if (!sound)
 		input_describe_loss(in, loss, sizeof(loss));
+	else if (interrupted)
+		snprintf(loss, sizeof(loss), "interrupted");
 	if (self->json)
 		print_summary_json(in, &t, n_tracks);
 	else
 		print_summary(in, &t, n_tracks, loss);
 
-	self->all.complete &= t.complete;
+	self->all.complete &= self->verify ? t.complete : sound;
 	stats_add(&self->stats.gaps, t.gaps);
 	stats_add(&self->stats.lost_frames, t.lost_frames);
 	stats_add(&self->stats.damaged_bytes, t.damaged_bytes);

@@ -3,13 +3,16 @@
 #include "tool/progress.h"
 #include "tool/select.h"
 #include "tool/stats.h"
+#include "tool/takename.h"
 #include "tool/takes.h"
 #include "tool/tool.h"
 #include "wire/writer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 struct mux {
@@ -336,10 +339,36 @@ static void choose_format(struct mux *self)
 		tool_usage(t, o->sync ? "--sync" : "--split-every", "is for audio files with -o; a weir stream keeps what came as it came");
 }
 
+/* A .weir file: its name may hold the time. */
+static enum err open_stream_file(struct mux *self)
+{
+	struct sinkfile_args args = { .force = self->force, .stdout_fd = STDOUT_FILENO, .stop = &tool_stop };
+	struct timespec now = {0};
+	struct takename name;
+	char *path = NULL;
+	enum err e = takename_parse(&name, self->output, &self->why);
+
+	if (e)
+		return e;
+	if (name.has_track || name.has_name)
+		return err_say(&self->why, ERR_ARG, self->output, "a stream holds all tracks: %%t and %%n are for audio files");
+	clock_gettime(CLOCK_REALTIME, &now);
+	const struct takename_values values = { .n_tracks = 1, .name = "", .piece = 1, .utc_ns = now.tv_sec * UNITS_NS_PER_S + now.tv_nsec };
+	if ((e = takename_make(&name, &values, &path)))
+		return err_say(&self->why, e, self->output, "%s", err_text(e));
+	e = sinkfile_open(&self->file, path, &args, &self->why);
+	if (e == ERR_AGAIN) {
+		tool_warn(&self->tool, path, "waiting for a reader");
+		args.wait = true;
+		e = sinkfile_open(&self->file, path, &args, &self->why);
+	}
+	free(path);
+	return e ? e : writer_open(&self->writer, self->file.fd, sinkfile_place(&self->file), "mux", &self->why);
+}
+
 static enum err open_output(struct mux *self)
 {
 	struct takes_options *o = &self->takes_options;
-	enum err e;
 
 	if (!self->is_stream) {
 		o->pattern = self->output;
@@ -356,14 +385,7 @@ static enum err open_output(struct mux *self)
 	}
 	if (!self->output || !strcmp(self->output, "-"))
 		return writer_open(&self->writer, STDOUT_FILENO, "<stdout>", "mux", &self->why);
-	struct sinkfile_args args = { .force = self->force, .stdout_fd = STDOUT_FILENO, .stop = &tool_stop };
-	e = sinkfile_open(&self->file, self->output, &args, &self->why);
-	if (e == ERR_AGAIN) {
-		tool_warn(&self->tool, self->output, "waiting for a reader");
-		args.wait = true;
-		e = sinkfile_open(&self->file, self->output, &args, &self->why);
-	}
-	return e ? e : writer_open(&self->writer, self->file.fd, sinkfile_place(&self->file), "mux", &self->why);
+	return open_stream_file(self);
 }
 
 static enum err open_inputs(struct mux *self, int argc, char **argv)

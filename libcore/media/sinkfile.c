@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -90,12 +91,25 @@ static enum err open_as_is(struct sinkfile *f, const struct sinkfile_args *args)
 	return ERR_OK;
 }
 
+/* Does somebody else write the .part that stands there?  They hold a lock on it, which a crash does not leave behind. */
+static bool is_being_written(const char *part_path)
+{
+	int fd = open(part_path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	bool locked = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+
+	if (fd >= 0)
+		close(fd);
+	return locked;
+}
+
 /* The .part file is always a new one: with force an older one is unlinked, never written into. */
 static enum err open_part(struct sinkfile *f)
 {
 	enum err e = part_name(f->path, &f->part_path);
 	if (e)
 		return err_say(&f->why, e, f->path, "%s", err_text(e));
+	if (f->force && is_being_written(f->part_path))
+		return err_say(&f->why, ERR_SYS, f->part_path, "is being written by another program");
 	if (f->force && unlink(f->part_path) < 0 && errno != ENOENT)
 		return err_sys(&f->why, f->part_path);
 	f->fd = open(f->part_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -103,9 +117,20 @@ static enum err open_part(struct sinkfile *f)
 		return err_say(&f->why, ERR_SYS, f->part_path, "exists: a recording that was not finished; -y overwrites it");
 	if (f->fd < 0)
 		return err_sys(&f->why, f->part_path);
+	/* A file system without locks does without. */
+	(void)flock(f->fd, LOCK_EX | LOCK_NB);
 	f->is_part = true;
 	f->is_regular = true;
 	return ERR_OK;
+}
+
+/* Is what stands under the .part name still the file that is open here? */
+static bool part_is_ours(const struct sinkfile *f)
+{
+	struct stat open_file, named;
+
+	return f->fd >= 0 && fstat(f->fd, &open_file) == 0 && lstat(f->part_path, &named) == 0 && open_file.st_dev == named.st_dev &&
+		open_file.st_ino == named.st_ino;
 }
 
 /* stdout may be a regular file too, but one that is not ours from its beginning: it is written as a pipe is. */
@@ -357,6 +382,7 @@ enum err sinkfile_close(struct sinkfile *f, bool complete, struct err_why *why)
 	role_forbid(ROLE_DEADLINE);
 	if (f->fd < 0)
 		return ERR_OK;
+	bool ours = f->is_part && part_is_ours(f);
 	/* Linux closes the descriptor whatever close() says: never twice. */
 	if (f->owns_fd && close(f->fd) < 0 && errno != EINTR)
 		e = err_sys(why, sinkfile_place(f));
@@ -364,8 +390,8 @@ enum err sinkfile_close(struct sinkfile *f, bool complete, struct err_why *why)
 	if (!f->is_part)
 		return e;
 	if (!e && complete)
-		e = give_name(f, why);
-	else if (f->size_bytes == 0)
+		e = ours ? give_name(f, why) : err_say(why, ERR_SYS, f->part_path, "was removed or replaced while it was written");
+	else if (f->size_bytes == 0 && ours)
 		(void)unlink(f->part_path);
 	f->is_part = e != ERR_OK || !complete;
 	return e;
@@ -373,7 +399,7 @@ enum err sinkfile_close(struct sinkfile *f, bool complete, struct err_why *why)
 
 void sinkfile_discard(struct sinkfile *f)
 {
-	if (f->is_part)
+	if (f->is_part && part_is_ours(f))
 		(void)unlink(f->part_path);
 	sinkfile_release(f);
 }

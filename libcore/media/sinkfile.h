@@ -86,7 +86,8 @@ enum err sinkfile_truncate(struct sinkfile *f, uint64_t size_bytes) WEIR_MUSTUSE
 
 /*
  * Close.  complete: give it its final name (what is queued must have been flushed).  Else it stays NAME.part, unless nothing is in it.
- * Returns: ERR_OK; ERR_SYS where close(2) or the renaming failed, or the name was taken meanwhile (NAME.part stays).
+ * Returns: ERR_OK; ERR_SYS where close(2) or the renaming failed, or the name was taken meanwhile (NAME.part stays), or NAME.part is no longer
+ * the file that was written.
  */
 enum err sinkfile_close(struct sinkfile *f, bool complete, struct err_why *why) WEIR_MUSTUSE;
 

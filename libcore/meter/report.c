@@ -297,7 +297,7 @@ static void put_levels(struct report *r, const struct meter *m, const struct val
 
 static void put_table(struct report *r, const struct meter *m)
 {
-	put_format(r, "  %-15s %8s %8s %8s %9s %10s %8s %8s\n", "channel", "peak", "true", "RMS", "DC", "clipped", "in rows",
+	put_format(r, "  %-15s %8s %8s %8s %8s %8s %7s %7s\n", "channel", "peak", "true", "RMS", "DC", "clipped", "in rows",
 		"NaN/Inf");
 	for (unsigned c = 0; c < m->n_channels; c++) {
 		struct amplitude_values v = amplitude_read(&m->amplitude, c);
@@ -307,7 +307,7 @@ static void put_table(struct report *r, const struct meter *m)
 		put_printable(r, m->channel_names[c]);
 		while (!r->failed && r->n_bytes - from < 15)
 			put(r, " ");
-		put_format(r, " %8s %8s %8s %9.5f %10llu %8llu %8llu\n", two_decimals(v.sample_peak_dbfs, a),
+		put_format(r, " %8s %8s %8s %8.5f %8llu %7llu %7llu\n", two_decimals(v.sample_peak_dbfs, a),
 			two_decimals(v.true_peak_dbtp, b), two_decimals(v.rms_dbfs, d), v.dc_offset + 0.0,
 			(unsigned long long)v.clipped_samples, (unsigned long long)v.clipped_runs,
 			(unsigned long long)v.nonfinite_samples);

@@ -5,5 +5,5 @@ $(B)/tests/bench/floor: tests/bench/floor.c Makefile
 	@echo "  CC   $@"
 	@$(CC) -O2 -o $@ $< $(PKG_CFLAGS) $(PKG_LIBS) -lm
 
-bench: all $(B)/tests/bench/floor
+bench: all $(B)/tests/bench/floor $(KERNELS)
 	@$${PYTHON:-/usr/bin/python3} tests/bench/bench.py $(B) $(BENCH)

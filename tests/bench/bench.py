@@ -66,6 +66,9 @@ class Bench:
         self.args = args
         self.failures = 0
 
+    def wants(self, *titles):
+        return not self.args.patterns or any(p in title for p in self.args.patterns for title in titles)
+
     def case(self, title, entries, goals=()):
         """entries: (name, command, needed program or None); the first is ours; goals: (peer, 'cpu'|'wall', most)."""
         if self.args.patterns and not any(p in title for p in self.args.patterns):
@@ -101,7 +104,7 @@ def main():
     ap.add_argument("--rounds", type=int, default=5)
     ap.add_argument("--minutes", type=float, default=10)
     ap.add_argument("patterns", nargs="*")
-    args = ap.parse_args()
+    args = ap.parse_intermixed_args()
     build = os.path.abspath(args.build)
     os.environ["PATH"] = build + "/bin:" + os.environ["PATH"]
     floor = build + "/tests/bench/floor"
@@ -117,12 +120,17 @@ def main():
             with open(name, "rb") as f:  # into the page cache, as every later run finds it
                 while f.read(1 << 20):
                     pass
-        files(Bench(args), floor)
+        b = Bench(args)
+        files(b, floor)
+        meters(b, build)
     finally:
         shutil.rmtree(work)
 
 
 def files(b, floor):
+    if not b.wants("Opus encode 96 kb/s 20 ms complexity 10 5 1", "Opus encode 128 kb/s 2.5 ms", "Opus decode 20 ms, float",
+                   "Opus decode 2.5 ms, float", "copy WAV to WAV", "GB of 64 KiB packets through three stages", "start-up, 100 times"):
+        return
     encode = "capture -q in.wav | encode -q -b 96k --complexity %d | mux -q -y -o ours.opus"
     for complexity, most in ((10, 1.05), (5, 1.08), (1, 1.08)):
         b.case("Opus encode 96 kb/s 20 ms complexity %d" % complexity, [
@@ -180,10 +188,45 @@ def files(b, floor):
         ("weir capture", "for i in {1..100}; do capture --version; done >/dev/null", None),
         ("weir encode", "for i in {1..100}; do encode --version; done >/dev/null", None),
         ("weir mux", "for i in {1..100}; do mux --version; done >/dev/null", None),
+        ("weir meter", "for i in {1..100}; do meter --version; done >/dev/null", None),
         ("true", "for i in {1..100}; do /bin/true; done", None),
         ("sox", "for i in {1..100}; do sox --version; done >/dev/null", "sox"),
         ("opusenc", "for i in {1..100}; do opusenc --version; done >/dev/null", "opusenc"),
     ])
+
+
+def meters(b, build):
+    """Loudness on the programme, and on steady noise, where no block is too low to raise a true peak; levels alone; a picture."""
+    if not b.wants("meter: R128 with range and true peak", "meter: the same, steady noise", "meter: peak and RMS alone",
+                   "meter: R128, and a picture of waveform, loudness and spectrum", "meter: peak tick"):
+        return
+    rng = np.random.default_rng(8)
+    n = int(b.args.minutes * 60 * 48000)
+    wav("noise.wav", np.clip(rng.standard_normal((n, 2)).astype(np.float32) * 0.2, -1, 1), 48000, "s16")
+    for title, path in (("R128 with range and true peak", "in.wav"), ("the same, steady noise", "noise.wav")):
+        b.case("meter: " + title, [
+            ("weir", "meter -q %s >/dev/null" % path, None),
+            ("ffmpeg ebur128", "ffmpeg -v error -nostats -i %s -af ebur128=peak=true -f null -" % path, "ffmpeg"),
+            ("loudgain", "loudgain -q %s >/dev/null" % path, "loudgain"),
+        ], [("ffmpeg ebur128", "cpu", 0.125), ("loudgain", "cpu", 0.125)])
+    b.case("meter: peak and RMS alone", [
+        ("weir", "meter -q --levels-only --silence off in.wav >/dev/null", None),
+        ("weir, all it can", "meter -q in.wav >/dev/null", None),
+        ("sox -n stats", "sox in.wav -n stats 2>/dev/null", "sox"),
+        ("ffmpeg astats", "ffmpeg -v error -nostats -i in.wav -af astats=measure_perchannel=Peak_level+RMS_level:measure_overall=none -f null -", "ffmpeg"),
+        ("ffmpeg volumedetect", "ffmpeg -v error -nostats -i in.wav -af volumedetect -f null -", "ffmpeg"),
+    ], [("sox -n stats", "cpu", 0.5), ("ffmpeg astats", "cpu", 0.2), ("ffmpeg volumedetect", "cpu", 0.5)])
+    if subprocess.run(["meter", "-q", "--plot", "ours.png", "--report", "ours.txt", "in.wav"], stderr=subprocess.DEVNULL).returncode == 0:
+        b.case("meter: R128, and a picture of waveform, loudness and spectrum", [
+            ("weir", "meter -q -y --plot ours.png in.wav >/dev/null", None),
+            ("sox, spectrum alone", "sox in.wav -n remix 1,2 spectrogram -x 1600 -o theirs.png", "sox"),
+            ("ffmpeg, spectrum alone", "ffmpeg -v error -nostats -y -i in.wav -lavfi showspectrumpic=s=1600x900 theirs.png", "ffmpeg"),
+        ], [("sox, spectrum alone", "cpu", 1.0), ("ffmpeg, spectrum alone", "cpu", 1.0)])
+    kernels = build + "/tests/kernels/kernels"
+    if os.access(kernels, os.X_OK):
+        tick = [l for l in subprocess.run([kernels, "--bench", "levels"], capture_output=True, text=True, check=True).stdout.splitlines()
+                if "peak tick" in l]
+        print("\nmeter: peak tick, 16 channels x 1024 frames (goal: 8 times the scalar loop)\n  %s" % "\n  ".join(tick))
 
 
 if __name__ == "__main__":

@@ -162,7 +162,8 @@ PY
 
 a_reader_that_goes_away()
 {
-	capture -q -d 10s gen:count >a.weir
+	# More lines than a pipe takes before its reader is gone.
+	capture -q -d 10s --block 64 gen:count >a.weir
 	set +o pipefail
 	inspect a.weir 2>err | head -1 >/dev/null
 	eq "${PIPESTATUS[0]}" 141
@@ -177,4 +178,36 @@ test_case "no stream at all is an error in one line" nothing_at_all
 test_case "a wrong sample of gen:count is found and placed" finds_a_wrong_sample
 test_case "1000 damages lose only what they touched" thousand_damages
 test_case "a reader that goes away ends it quietly" a_reader_that_goes_away
+
+# A signal ends the reading: of what was not read nothing is known.
+interrupted()
+{
+	local how
+	capture -d 2s gen:sine >whole.weir
+	head -c 100000 whole.weir >part.weir
+	for how in "--verify" "--verify --json" "--json"; do
+		rm -f in
+		mkfifo in
+		env --default-signal=INT inspect $how --stats=0.05 --stats-file stats <in >out 2>err &
+		local pid=$!
+		exec 7>in
+		cat part.weir >&7
+		wait_for 20 grep -q '"packets_in": *[1-9]' stats
+		kill -INT $pid
+		status=0
+		wait $pid || status=$?
+		exec 7>&-
+		rm stats
+		case $how in
+		*verify) contains out "not whole (interrupted)" ;;
+		*) eq "$(json out 'd["summary"]["complete"]')" false ;;
+		esac
+		case $how in
+		--verify*) eq "$status" 3 "status with $how" ;;
+		*) eq "$status" 0 "status with $how" ;;
+		esac
+	done
+}
+test_case "what was interrupted is not called whole" interrupted
+
 done_testing

@@ -185,7 +185,8 @@ static const int applications[] = { OPUS_APPLICATION_AUDIO, OPUS_APPLICATION_VOI
 
 static void test_lengths_and_places(void)
 {
-	static const size_t lengths[] = { 0, 1, 119, 120, 959, 960, 47777 };
+	/* 48 and 168 are what is left of a packet of 2.5 and 5 ms in which the delay ends. */
+	static const size_t lengths[] = { 0, 1, 48, 49, 119, 120, 168, 169, 959, 960, 47777 };
 	struct track pcm = track_pcm(48000, 1, SAMPLE_F32), coded = { 0 };
 	float *in = tune(47777, 1, 48000);
 	struct sent s = { 0 };
@@ -562,10 +563,10 @@ static void test_gap_before_anything(void)
 	free(in);
 }
 
-static void test_dtx(void)
+/* n frames, most of them silent: DTX leaves holes, but the last packet is one, and says where the end is. */
+static void dtx_of(size_t n)
 {
 	struct track pcm = track_pcm(48000, 1, SAMPLE_F32), coded = { 0 };
-	size_t n = 5 * 48000;
 	float *in = calloc(n, sizeof(float));
 	struct opusenc_options o = usual();
 	struct opusenc *e = NULL;
@@ -600,6 +601,12 @@ static void test_dtx(void)
 	opusenc_free(e);
 	track_release(&coded);
 	free(in);
+}
+
+static void test_dtx(void)
+{
+	dtx_of(5 * 48000);
+	dtx_of(250 * 960 - 312); /* ends where a packet ends */
 }
 
 /* Of a voice-like signal with FEC, a lost packet comes back from the next one, and is nearer than a guess. */
@@ -650,6 +657,44 @@ static void test_fec(void)
 	unhear(&whole);
 	unhear(&with);
 	unhear(&without);
+	forget(&s);
+	opusenc_free(e);
+	track_release(&coded);
+	free(in);
+}
+
+/* The packet behind a hole carries the frames just before it: of a hole shorter than that, the last ones. */
+static void test_fec_of_a_part(void)
+{
+	struct track pcm = track_pcm(48000, 1, SAMPLE_F32), coded = { 0 }, out = { 0 };
+	size_t n = 48000;
+	float *in = tune(n, 1, 48000), whole[960];
+	struct opusenc_options o = usual();
+	struct opusenc *e = NULL;
+	struct opusdec *d = NULL;
+	struct opusdec_block b;
+	struct sent s = { 0 };
+
+	o.application = OPUS_APPLICATION_VOIP;
+	o.bitrate_bps = 32000;
+	o.fec = true;
+	o.expect_loss_pct = 20;
+	CHECK_OK(opusenc_new(&e, &pcm, &o, &coded, NULL));
+	encode_all(e, &pcm, in, n, &s);
+	for (unsigned part = 960; part >= 120; part /= 2) {
+		CHECK_OK(opusdec_new(&d, &coded, false, &out, NULL));
+		for (unsigned i = 0; i < 20; i++)
+			CHECK_OK(opusdec_packet(d, &s.packets[i], &b));
+		CHECK_OK(opusdec_conceal(d, s.packets[21].pos - part, part, &s.packets[21], &b));
+		CHECK_EQ(b.flags, PACKET_RECOVERED);
+		CHECK_EQ(b.n_frames, part);
+		CHECK_EQ(b.pos, s.packets[21].pos - part);
+		if (part == 960)
+			memcpy(whole, b.frames, sizeof(whole));
+		CHECK(!memcmp(b.frames, whole + 960 - part, part * sizeof(float)));
+		opusdec_free(d);
+		track_release(&out);
+	}
 	forget(&s);
 	opusenc_free(e);
 	track_release(&coded);
@@ -874,6 +919,7 @@ int main(void)
 	CHECK_RUN(test_gap_before_anything);
 	CHECK_RUN(test_dtx);
 	CHECK_RUN(test_fec);
+	CHECK_RUN(test_fec_of_a_part);
 	CHECK_RUN(test_refused_packet);
 	CHECK_RUN(test_s16_straight);
 	CHECK_RUN(test_gain);

@@ -448,10 +448,13 @@ static void test_frames_that_come_twice(void)
 	maker_end(&m, 0, 0, PACKET_END_NORMAL);
 	source_open(&s, m.bytes, m.n_bytes, 1 << 16, NULL);
 	int64_t pos = 0;
+	unsigned n_data = 0;
 	while ((e = next(&s, &p)) == ERR_OK) {
 		CHECK(p.type != PACKET_GAP);
 		if (p.type != PACKET_DATA)
 			continue;
+		n_data++;
+		CHECK(p.dur > 0);
 		CHECK_EQ(p.pos, pos);
 		CHECK_EQ(p.payload_bytes, 2 * p.dur);
 		CHECK_EQ(p.object_bytes, 2 * p.dur);
@@ -460,6 +463,7 @@ static void test_frames_that_come_twice(void)
 	}
 	CHECK_EQ(e, ERR_END);
 	CHECK_EQ(pos, 170);
+	CHECK_EQ(n_data, 3); /* nothing is handed out of what came whole a second time */
 	CHECK_EQ(reader_track(&s.r, 1)->frames, 170);
 	CHECK_EQ(reader_track(&s.r, 1)->overlap_frames, 240);
 	source_close(&s);
@@ -836,7 +840,8 @@ static void test_sizes_that_contradict_the_announcement(void)
 	maker_end(&m, 0, 0, PACKET_END_NORMAL);
 	CHECK_EQ(tell_of(&m, &s, NULL), ERR_END);
 	CHECK_STR(story, "TRACK 1\nDATA 1 @0+10\n");
-	CHECK(s.r.damaged_bytes > 0);
+	CHECK_EQ(s.r.damaged_bytes, 5 * 128); /* each of the five, and all of it */
+	CHECK_EQ(reader_track(&s.r, 1)->overlap_frames, 0);
 	CHECK(reader_is_cut(&s.r));
 	source_close(&s);
 	maker_release(&m);
@@ -1059,6 +1064,29 @@ static void test_a_wrong_payload_crc_is_a_loss(void)
 	reader_describe_loss(&s.r, words, 10);
 	CHECK(strlen(words) < 10);
 	source_close(&s);
+	maker_release(&m);
+}
+
+/* Looking for the way back finds the same however the bytes come: a sync word is cut in every place. */
+static void test_the_way_back_in_small_pieces(void)
+{
+	struct maker m = {0};
+	struct source s;
+	maker_stream(&m, 1);
+	maker_mono(&m, 1, 0, 48000, 0);
+	maker_mono_data(&m, maker_mono_packet(1, 0, 10, 0));
+	maker_mono_data(&m, maker_mono_packet(1, 10, 10, 1));
+	m.bytes[m.last + 20] ^= 1; /* its header */
+	maker_mono_data(&m, maker_mono_packet(1, 20, 10, 2));
+	maker_end(&m, 1, 30, PACKET_END_NORMAL);
+	maker_end(&m, 0, 0, PACKET_END_NORMAL);
+	for (size_t chunk = 1; chunk <= 70; chunk++) {
+		source_open(&s, m.bytes, m.n_bytes, chunk, NULL);
+		CHECK_EQ(tell(&s), ERR_END);
+		CHECK_STR(story, "TRACK 1\nDATA 1 @0+10\nGAP 1 @10+10 damaged bytes\nDATA 1 @20+10\nEND 1\n");
+		CHECK_EQ(s.r.damaged_bytes, 128);
+		source_close(&s);
+	}
 	maker_release(&m);
 }
 
@@ -1459,6 +1487,7 @@ int main(void)
 	CHECK_RUN(test_what_is_no_stream_is_named);
 	CHECK_RUN(test_another_major_version);
 	CHECK_RUN(test_a_wrong_payload_crc_is_a_loss);
+	CHECK_RUN(test_the_way_back_in_small_pieces);
 	CHECK_RUN(test_damaged_padding_loses_nothing);
 	CHECK_RUN(test_a_stream_inside_a_payload_is_payload);
 	CHECK_RUN(test_every_untouched_packet_is_recovered);
