@@ -28,7 +28,10 @@ endif
 
 LIBS_PKG := sndfile opus ogg vorbisfile soxr flac libmpg123
 DEPS_DEBIAN := gcc libc6-dev make pkg-config libsndfile1-dev libopus-dev libogg-dev libvorbis-dev libsoxr-dev libflac-dev libmpg123-dev libcairo2-dev
+# With these the sound devices are built; without them everything else is.
+DEPS_DEBIAN_DEVICES := libjack-jackd2-dev libpulse-dev libpipewire-0.3-dev libasound2-dev
 DEPS_DEBIAN_CHECK := clang libclang-rt-14-dev ffmpeg sox libsox-fmt-mp3 flac opus-tools libopusfile-dev libebur128-dev mandoc \
+	jackd2 pulseaudio pulseaudio-utils pipewire pipewire-bin wireplumber alsa-utils libasound2-plugins \
 	valgrind strace python3-minimal python3-numpy zsh fish bash-completion util-linux vorbis-tools lame file locales
 
 -include config.mak
@@ -43,6 +46,31 @@ CAIRO ?= $(shell $(PKG_CONFIG) --exists cairo 2>/dev/null && echo yes)
 ifeq ($(CAIRO),yes)
 PKG_CFLAGS += -DHAVE_CAIRO $(shell $(PKG_CONFIG) --cflags cairo)
 endif
+# Optional: sound devices, likewise.  make JACK=no PULSE=no PIPEWIRE=no ALSA=no: without.
+JACK     ?= $(shell $(PKG_CONFIG) --exists jack 2>/dev/null && echo yes)
+PULSE    ?= $(shell $(PKG_CONFIG) --exists libpulse 2>/dev/null && echo yes)
+PIPEWIRE ?= $(shell $(PKG_CONFIG) --exists libpipewire-0.3 2>/dev/null && echo yes)
+ALSA     ?= $(shell $(PKG_CONFIG) --exists alsa 2>/dev/null && echo yes)
+ifeq ($(JACK),yes)
+PKG_CFLAGS += -DWEIR_HAVE_JACK $(shell $(PKG_CONFIG) --cflags jack)
+else
+LIB_WITHOUT += libcore/media/jack.c
+endif
+ifeq ($(PULSE),yes)
+PKG_CFLAGS += -DWEIR_HAVE_PULSE $(shell $(PKG_CONFIG) --cflags libpulse)
+else
+LIB_WITHOUT += libcore/media/pulse.c
+endif
+ifeq ($(PIPEWIRE),yes)
+PKG_CFLAGS += -DWEIR_HAVE_PIPEWIRE $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags libpipewire-0.3))
+else
+LIB_WITHOUT += libcore/media/pipewire.c
+endif
+ifeq ($(ALSA),yes)
+PKG_CFLAGS += -DWEIR_HAVE_ALSA $(shell $(PKG_CONFIG) --cflags alsa)
+else
+LIB_WITHOUT += libcore/media/alsa.c
+endif
 PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(LIBS_PKG) 2>/dev/null)
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -DWEIR_VERSION='"$(VERSION)"' -Ilibcore $(CFLAGS) $(WARN) $(HARDEN) $(SAN_FLAGS) \
 	-fPIE -ffp-contract=off -fno-strict-aliasing -pthread -MMD -MP $(PKG_CFLAGS)
@@ -50,7 +78,7 @@ ALL_LDFLAGS = $(LDFLAGS) $(SAN_FLAGS) -pie -Wl,-z,relro,-z,now -Wl,--as-needed -
 LDLIBS = $(PKG_LIBS) -lm
 
 ARCH := $(shell $(CC) -dumpmachine 2>/dev/null | cut -d- -f1)
-LIB_SRC := $(wildcard libcore/*/*.c)
+LIB_SRC := $(filter-out $(LIB_WITHOUT),$(wildcard libcore/*/*.c))
 ifneq ($(ARCH),x86_64)
 LIB_SRC := $(filter-out %_avx2.c %_sse2.c %_sse42.c,$(LIB_SRC))
 endif
@@ -114,7 +142,7 @@ deps:
 	$(call install_packages,$(DEPS_DEBIAN))
 
 deps-check:
-	$(call install_packages,$(DEPS_DEBIAN) $(DEPS_DEBIAN_CHECK))
+	$(call install_packages,$(DEPS_DEBIAN) $(DEPS_DEBIAN_DEVICES) $(DEPS_DEBIAN_CHECK))
 
 clean:
 	rm -rf build

@@ -1,8 +1,10 @@
-/* capture: audio files, pipes, raw samples and generators become PCM tracks of a stream. */
+/* capture: audio files, pipes, raw samples, generators and devices become PCM tracks of a stream. */
 #include "base/units.h"
+#include "media/livesource.h"
 #include "media/reshape.h"
 #include "media/source.h"
 #include "tool/describe.h"
+#include "tool/devices.h"
 #include "tool/feed.h"
 #include "tool/progress.h"
 #include "tool/stats.h"
@@ -17,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define LOW_RATE_HZ 1000u
 #define REALTIME_BLOCK_FRAMES 960u /* 20 ms at 48 kHz, unless --block says otherwise */
 
 struct options {
@@ -24,7 +27,7 @@ struct options {
 	int64_t channels, block_frames;
 	int format;              /* index into formats, −1 none */
 	struct opt_list names;
-	struct opt_time duration, start;
+	struct opt_time duration, start, ring;
 	bool realtime, dither, list, json;
 };
 
@@ -36,6 +39,12 @@ struct capture {
 	struct feed feed;
 	struct writer out;
 	size_t *note_said;       /* bytes of each source's note that were printed */
+	struct livesource **live; /* of each source, NULL if it is no device */
+	uint64_t *loss_said;     /* of each device: frames lost that were spoken of */
+	int64_t loss_said_ns;    /* when, last */
+	bool any_live;
+	atomic_uint_fast64_t clipped_samples;
+	atomic_uint_fast64_t xruns, xrun_warnings, ring_high_pct;
 	int64_t start_ns;        /* CLOCK_MONOTONIC of media time 0, with --realtime */
 	double total_s;
 	struct err_why why;
@@ -80,14 +89,17 @@ static void print_json_list(const char *key, const char *const *words, size_t n)
 static void print_list(bool json)
 {
 	if (json) {
-		printf("{\"devices\": [], ");
+		printf("{");
+		devices_print(true);
+		printf(", ");
 		print_json_list("files", list_files, ARRAY_LEN(list_files));
 		printf(", ");
 		print_json_list("generators", list_generators, ARRAY_LEN(list_generators));
 		printf("}\n");
 		return;
 	}
-	printf("Devices: none; this build has no support for them.\nFiles and pipes, known by their content:\n");
+	devices_print(false);
+	printf("Files and pipes, known by their content:\n");
 	for (size_t i = 0; i < ARRAY_LEN(list_files); i++)
 		printf("  %s\n", list_files[i]);
 	printf("Headerless samples, with -r, -c and -f:\n  raw:PATH, raw:-\nGenerators, with what is taken if it is left out:\n");
@@ -117,7 +129,7 @@ static enum err open_one(struct capture *c, struct source *s, const char *spec, 
 	uint32_t gen_hz = o->rate_hz ? o->rate_hz : 48000;
 	struct source_args args = {
 		.rate_hz = o->rate_hz, .channels = (uint16_t)o->channels, .format = o->format >= 0 ? formats[o->format].word : NULL,
-		.duration_frames = -1, .stdin_fd = STDIN_FILENO, .stop = &tool_stop,
+		.duration_frames = -1, .stdin_fd = STDIN_FILENO, .stop = &tool_stop, .ring_ns = o->ring.is_frames ? units_to_ns(o->ring.value, gen_hz, 1) : o->ring.value, .block_frames = (uint32_t)o->block_frames,
 	};
 	char name[128];
 	enum err e;
@@ -126,6 +138,8 @@ static enum err open_one(struct capture *c, struct source *s, const char *spec, 
 		args.duration_frames = opt_time_frames(&o->duration, gen_hz, 1) + (o->start.is_set ? opt_time_frames(&o->start, gen_hz, 1) : 0);
 	if ((e = source_open(s, spec, &args, &c->why)))
 		return e;
+	if ((c->live[i] = livesource_of(s)))
+		c->any_live = true;
 	if (o->start.is_set && (e = source_trim(s, opt_time_frames(&o->start, track_rate_hz(&s->track), 1)))) {
 		c->why = s->why;
 		return e;
@@ -168,7 +182,9 @@ static enum err open_all(struct capture *c, char *const *specs, unsigned n)
 	uint32_t block = (uint32_t)o->block_frames;
 
 	c->note_said = calloc(n, sizeof(*c->note_said));
-	if (!sources || !c->note_said) {
+	c->live = calloc(n, sizeof(struct livesource *));
+	c->loss_said = calloc(n, sizeof(*c->loss_said));
+	if (!sources || !c->note_said || !c->live || !c->loss_said) {
 		err_say(&c->why, e, "sources", "%s", err_text(e));
 		goto out;
 	}
@@ -182,6 +198,8 @@ static enum err open_all(struct capture *c, char *const *specs, unsigned n)
 	}
 	if (!block && o->realtime)
 		block = REALTIME_BLOCK_FRAMES;
+	for (unsigned i = 0; i < n && !block; i++)
+		block = c->live[i] ? c->live[i]->format.block_frames : 0;
 	if ((e = feed_open(&c->feed, sources, n, block, &c->why)))
 		goto out;
 	n_open = 0;
@@ -222,7 +240,7 @@ static void say_notes(struct capture *c, unsigned i)
 static void count(struct capture *c)
 {
 	struct stats *s = &c->stats;
-	uint64_t frames = 0, gaps = 0, lost = 0, damaged = 0;
+	uint64_t frames = 0, gaps = 0, lost = 0, damaged = 0, clipped = 0;
 	double at_s = 0;
 
 	if (!s->running && !c->progress.on)
@@ -236,6 +254,7 @@ static void count(struct capture *c)
 		gaps += t->n_gaps;
 		lost += t->source.lost_frames;
 		damaged += t->source.damaged_bytes;
+		clipped += t->source.clipped_samples;
 		double s_here = units_to_s(t->next_pos - a->first_pos, a->rate_num, a->rate_den);
 		at_s = s_here > at_s ? s_here : at_s;
 	}
@@ -245,7 +264,31 @@ static void count(struct capture *c)
 	stats_set(&s->gaps, gaps);
 	stats_set(&s->lost_frames, lost);
 	stats_set(&s->damaged_bytes, damaged);
+	stats_set(&c->clipped_samples, clipped);
 	progress_update(&c->progress, at_s, c->total_s > 0 ? c->total_s : -1);
+}
+
+/* Losses of a device are said as they happen, and stay in the source for the end. */
+static void watch(struct capture *c, const struct feed_track *t)
+{
+	struct livesource *l = c->live[t->id - 1u];
+	const struct source *s = &t->source;
+
+	if (!l)
+		return;
+	stats_set(&c->stats.dropped_frames, atomic_load(&l->counts.dropped_frames));
+	stats_set(&c->xruns, atomic_load(&l->counts.xruns));
+	stats_set(&c->xrun_warnings, atomic_load(&l->counts.warnings));
+	stats_set(&c->ring_high_pct, atomic_load(&l->counts.fill_high_bytes) * 100 / l->ring.size_bytes);
+	if (s->lost_frames == c->loss_said[t->id - 1u] || !s->warning[0])
+		return;
+	/* Once a second at most; the end says it all. */
+	int64_t now_ns = clock_now_ns();
+	if (c->loss_said_ns && now_ns - c->loss_said_ns < UNITS_NS_PER_S)
+		return;
+	c->loss_said_ns = now_ns;
+	c->loss_said[t->id - 1u] = s->lost_frames;
+	tool_warn(&c->tool, s->name, "%s", s->warning);
 }
 
 /* Wait until the clock has come to the end of the block, as a device would have; then it goes out at once. */
@@ -260,12 +303,34 @@ static enum err pace(struct capture *c, const struct feed_track *t)
 	return writer_flush(&c->out);
 }
 
+/* What -f and --start did to a track that may not be what was meant. */
+static void warn_of_options(struct capture *c, const struct feed_track *t)
+{
+	const struct source *s = &t->source;
+	double start_s = (double)c->options.start.value / UNITS_NS_PER_S;
+
+	if (s->clipped_samples && !c->tool.quiet)
+		tool_warn(&c->tool, s->name, "%" PRIu64 " samples clipped: they are over full scale, which f32 holds", s->clipped_samples);
+	if (!c->options.start.is_set || tool_stop || t->next_pos > s->track.first_pos || t->end_pos <= s->track.first_pos)
+		return;
+	if (c->options.start.is_frames)
+		tool_warn(&c->tool, s->name, "ends before --start (frame %" PRId64 "): nothing is left", c->options.start.value);
+	else
+		tool_warn(&c->tool, s->name, "ends before --start (%g s): nothing is left", start_s);
+}
+
 static enum err end_track(struct capture *c, struct feed_track *t)
 {
 	struct source *s = &t->source;
 
+	const struct livesource *l = c->live[t->id - 1u];
+	uint64_t warnings = l ? atomic_load(&l->counts.warnings) : 0;
+
 	say_notes(c, t->id - 1u);
-	if (s->warning[0])
+	warn_of_options(c, t);
+	if (warnings)
+		tool_warn(&c->tool, s->name, "the server spoke of %" PRIu64 " xrun%s: audio may be damaged where some program was late", warnings, warnings == 1 ? "" : "s");
+	if (s->warning[0] && !(c->live[t->id - 1u] && s->lost_frames && s->lost_frames == c->loss_said[t->id - 1u]))
 		tool_warn(&c->tool, s->name, "%s", s->warning);
 	return writer_end_track(&c->out, t->id, s->cut ? PACKET_END_TRUNCATED : tool_stop ? PACKET_END_INTERRUPTED : PACKET_END_NORMAL);
 }
@@ -280,7 +345,8 @@ static enum err one_block(struct capture *c, struct feed_track *t)
 	e = feed_write(&c->feed, t, &c->out);
 	if (e == ERR_END)
 		return end_track(c, t);
-	return e || !c->options.realtime ? e : pace(c, t);
+	watch(c, t);
+	return e || !c->options.realtime || c->live[t->id - 1u] ? e : pace(c, t);
 }
 
 static enum err run(struct capture *c, char *const *specs)
@@ -292,7 +358,9 @@ static enum err run(struct capture *c, char *const *specs)
 	seed(c, specs);
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	c->start_ns = now.tv_sec * UNITS_NS_PER_S + now.tv_nsec;
-	if (c->options.realtime) {
+	if (c->any_live)
+		c->out.stream.flags |= PACKET_STREAM_LIVE;
+	if (c->options.realtime || c->any_live) {
 		/* As if it was captured now: the two clocks are read once, so a step of the wall clock later on does no harm. */
 		clock_gettime(CLOCK_REALTIME, &now);
 		c->feed.utc0_ns = c->out.stream.t0_utc_ns = now.tv_sec * UNITS_NS_PER_S + now.tv_nsec;
@@ -326,7 +394,7 @@ static void check_usage(struct capture *c, char *const *specs, int n)
 		tool_usage(&c->tool, "-n", "took '%s' as a name, and no source is left; a file whose name begins with - is written ./NAME, or after --",
 			o->names.value[0]);
 	if (n < 1)
-		tool_usage(&c->tool, "no source", "give a file, -, raw:PATH or gen:NAME; capture --help says more");
+		tool_usage(&c->tool, "no source", "give a file, -, raw:PATH, gen:NAME or a device; capture --help says more");
 	if (n > (int)PACKET_MAX_TRACK)
 		tool_usage(&c->tool, "sources", "%d are too many (1 to %u)", n, PACKET_MAX_TRACK);
 	if (o->names.n > (unsigned)n)
@@ -336,9 +404,12 @@ static void check_usage(struct capture *c, char *const *specs, int n)
 
 		if (!strcmp(specs[i], "-") || !strcmp(specs[i], "raw:-")) {
 			if (stdin_used)
-				tool_usage(&c->tool, specs[i], "stdin cannot be two sources");
+				tool_usage(&c->tool, "<stdin>", "cannot be two sources");
 			stdin_used = true;
 		}
+		/* A rate nobody resamples to: 48 for 48k. */
+		if (o->rate_hz && o->rate_hz < LOW_RATE_HZ && !is_raw && !has_prefix(specs[i], "gen:"))
+			tool_usage(&c->tool, "-r", "%u Hz is for raw: and gen: only, elsewhere %u Hz and more; is %uk meant?", o->rate_hz, LOW_RATE_HZ, o->rate_hz);
 		if (!is_raw && o->format >= (int)N_STREAM_FORMATS)
 			tool_usage(&c->tool, "-f", "'%s' is for raw: sources only; for %s s16, s24, s32 or f32", formats[o->format].word, specs[i]);
 	}
@@ -362,12 +433,14 @@ int main(int argc, char **argv)
 		OPT_TIME(0, "start", "TIME", &o->start, 0, 1e9, "leave out what comes before"),
 		OPT_FLAG(0, "realtime", &o->realtime, "at the pace of a live source, in blocks of 960 frames"),
 		OPT_INT(0, "block", "FRAMES", &o->block_frames, 1, 65536, "frames a packet (4096, or as many as fit)"),
+		OPT_GROUP("Devices:"),
+		OPT_TIME(0, "ring", "TIME", &o->ring, 0.01, 3600, "keep so much when the reader of the stream pauses (2s)"),
 		OPT_GROUP("Other:"),
 		OPT_FLAG(0, "list", &o->list, "print what can be captured, and exit"),
 		OPT_FLAG(0, "json", &o->json, "with --list: as JSON"),
 		OPT_END
 	};
-	tool_begin(&c.tool, "capture", "[options] SOURCE...", "Audio files, pipes, raw samples and generators become PCM tracks.",
+	tool_begin(&c.tool, "capture", "[options] SOURCE...", "Audio files, pipes, raw samples, generators and devices become PCM tracks.",
 		options, &argc, &argv);
 
 	if (o->list) {
@@ -379,6 +452,12 @@ int main(int argc, char **argv)
 		goto out;
 	if ((e = open_all(&c, argv + 1, (unsigned)argc - 1)))
 		goto out;
+	stats_key(&c.stats, "clipped_samples", &c.clipped_samples);
+	if (c.any_live) {
+		stats_key(&c.stats, "xruns", &c.xruns);
+		stats_key(&c.stats, "xrun_warnings", &c.xrun_warnings);
+		stats_key(&c.stats, "ring_high_pct", &c.ring_high_pct);
+	}
 	if ((e = stats_begin(&c.stats, &c.tool, &c.why)))
 		goto out;
 	progress_begin(&c.progress, &c.tool);
@@ -396,5 +475,7 @@ out:
 	feed_release(&c.feed);
 	writer_release(&c.out);
 	free(c.note_said);
+	free(c.live);
+	free(c.loss_said);
 	return tool_end(&c.tool, e, &c.why);
 }

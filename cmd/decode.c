@@ -37,6 +37,7 @@ struct lane {
 	struct packet_gap hole;
 	uint32_t concealed_in_row_frames;
 	uint64_t n_holes, lost_frames; /* that were losses */
+	uint64_t clipped_samples;
 };
 
 struct decode {
@@ -81,9 +82,11 @@ static enum err write_block(struct decode *self, struct lane *lane, const struct
 		if (!to)
 			return w->failed;
 		reserved = NULL;
-		if (lane->converts)
-			stats_add(&self->clipped_samples, convert_run(&lane->convert, to, from + done * lane->channels, n * lane->channels));
-		else if ((const void *)to != b->frames)
+		if (lane->converts) {
+			uint64_t clipped = convert_run(&lane->convert, to, from + done * lane->channels, n * lane->channels);
+			lane->clipped_samples += clipped;
+			stats_add(&self->clipped_samples, clipped);
+		} else if ((const void *)to != b->frames)
 			memcpy(to, from + done * lane->channels, n * lane->frame_bytes);
 		fill_packet(lane, &p, b, done, n);
 		if ((e = writer_commit(w, &p)))
@@ -324,6 +327,20 @@ static enum err finish(void *stage)
 
 /* ---- main ---- */
 
+/* Of each track, what was over full scale in a format that ends there. */
+static void tell_clipping(struct decode *self)
+{
+	char thing[32];
+
+	for (unsigned i = 0; i < self->n_lanes; i++) {
+		const struct lane *lane = self->lanes[i];
+		if (!lane->clipped_samples || self->tool.quiet)
+			continue;
+		snprintf(thing, sizeof(thing), "track %u", lane->id);
+		tool_warn(&self->tool, thing, "%" PRIu64 " samples clipped: they are over full scale, which f32 holds", lane->clipped_samples);
+	}
+}
+
 /* What was lost, in one line.  Returns: ERR_CUT, or ERR_OK when nothing was. */
 static enum err tell_losses(struct decode *self)
 {
@@ -383,6 +400,7 @@ int main(int argc, char **argv)
 		e = err_say(&self.pump.why, ERR_FORMAT, missing, "no such track in the input");
 	if (!e)
 		e = tell_losses(&self);
+	tell_clipping(&self);
 out:
 	for (unsigned i = 0; i < self.n_lanes; i++) {
 		opusdec_free(self.lanes[i]->decoder);

@@ -22,6 +22,7 @@
 #define MAX_JOBS 64
 #define SLOTS_PER_THREAD 4u
 #define FIRST_OUT_BYTES (256u << 10)
+#define FEC_LEAST_FRAME_US 10000
 #define DEFAULT_LOSS_PCT 5 /* with --fec: speech gets its redundancy, music is left in CELT (libopus 1.3) */
 
 /* A track that is encoded. */
@@ -428,6 +429,8 @@ static void check_usage(struct encode *self, int frame, int argc, char **argv)
 	if (select_check(&self->wanted, &why))
 		tool_usage(&self->tool, why.thing, "%s", why.reason);
 	self->options.frame_us = (uint32_t)frame;
+	if (self->options.fec && frame < FEC_LEAST_FRAME_US)
+		tool_usage(&self->tool, "--fec", "needs packets of 10ms or more, --frame is %gms", frame / 1000.0);
 	if (self->jobs == 0) {
 		long n = sysconf(_SC_NPROCESSORS_ONLN);
 		self->jobs = n < 1 ? 1 : n > MAX_JOBS ? MAX_JOBS : n;

@@ -106,22 +106,28 @@ static void print_summary_json(struct input *in, const struct totals *t, unsigne
 		t->gaps, t->lost_frames, t->damaged_bytes, t->wrong_frames, t->complete ? "true" : "false");
 }
 
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 static void print_summary(struct input *in, const struct totals *t, unsigned n_tracks, const char *loss)
 {
 	char name[400];
 
-	printf("%s: %" PRIu64 " packets, %u tracks", tool_printable(in->name, name, sizeof(name)), t->packets, n_tracks);
+	printf("%s: %" PRIu64 " packet%s, %u track%s", tool_printable(in->name, name, sizeof(name)), t->packets, plural(t->packets), n_tracks,
+		plural(n_tracks));
 	for (unsigned i = 0; i < n_tracks; i++) {
 		struct track_sum s = sum_of(in, i);
 		const struct counting *c = counting_of(in, s.id);
-		printf(", track %u: %" PRIu64 " frames", s.id, s.frames);
+		printf(", track %u: %" PRIu64 " frame%s", s.id, s.frames, plural(s.frames));
 		if (c && c->counts && c->wrong_frames)
 			printf(" (%" PRIu64 " wrong, the first at %" PRId64 ")", c->wrong_frames, c->first_wrong);
 		else if (c && c->counts)
 			printf(" (every sample right)");
 	}
-	printf(", %" PRIu64 " gaps, %" PRIu64 " frames lost, %" PRIu64 " bytes damaged: %s%s%s%s\n", t->gaps, t->lost_frames, t->damaged_bytes,
-		t->complete ? "whole" : "not whole", *loss ? " (" : "", loss, *loss ? ")" : "");
+	printf(", %" PRIu64 " gap%s, %" PRIu64 " frame%s lost, %" PRIu64 " byte%s damaged: %s%s%s%s\n", t->gaps, plural(t->gaps), t->lost_frames,
+		plural(t->lost_frames), t->damaged_bytes, plural(t->damaged_bytes), t->complete ? "whole" : "not whole", *loss ? " (" : "", loss, *loss ? ")" : "");
 }
 
 /* Add up one input and print it. */

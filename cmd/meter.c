@@ -7,10 +7,13 @@
 #include "tool/pump.h"
 #include "tool/tool.h"
 
+#include <ctype.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #define MAX_LIMITS ARRAY_LEN(((struct opt_list *)0)->value)
@@ -31,6 +34,9 @@ struct stage {
 	struct report report;
 	struct plots plots;
 	struct err_why broken;    /* the last limit that was */
+	unsigned n_finished;      /* inputs that were read to their end and reported */
+	bool failed;              /* an input could not be read, which was said */
+	bool output_failed;       /* a report, a picture or the stream could not be written: no use to go on */
 };
 
 /* ---- options ---- */
@@ -66,6 +72,28 @@ static void parse_silence(struct stage *s, const char *text)
 	s->measure.measure.silence_min_s = units_to_s(time.value, UNITS_NS_PER_S, 1);
 }
 
+/* What these options do not measure would never break a limit. */
+static void check_limit(struct stage *s, const struct values_limit *l, const char *spec)
+{
+	if (values_is_compared(l->key) && !s->measure.compare_path)
+		tool_usage(&s->tool, "--fail-above", "'%s': %s is only measured with --compare", spec, l->key->name);
+	if (values_is_costly(l->key) && s->measure.measure.levels_only)
+		tool_usage(&s->tool, "--fail-above", "'%s': %s is not measured with --levels-only", spec, l->key->name);
+}
+
+/* Pictures are PNG, whatever a name promises. */
+static void check_plot_name(struct stage *s)
+{
+	const char *slash = strrchr(s->plot_path, '/'), *name = slash ? slash + 1 : s->plot_path, *dot = strrchr(name, '.');
+
+	if (!dot || dot == name || !dot[1] || !strcasecmp(dot, ".png"))
+		return;
+	for (const char *c = dot + 1; *c; c++)
+		if (!isalnum((unsigned char)*c))
+			return; /* no ending, but a piece of a name */
+	tool_usage(&s->tool, "--plot", "'%s': a picture is PNG: name it %.*s.png", s->plot_path, (int)(dot - s->plot_path), s->plot_path);
+}
+
 static void check_usage(struct stage *s, int n_inputs)
 {
 	struct err_why why = { 0 };
@@ -75,6 +103,8 @@ static void check_usage(struct stage *s, int n_inputs)
 	for (unsigned i = 0; i < s->fail_above.n; i++)
 		if (values_limit_parse(&s->limits[i], s->fail_above.value[i], &why))
 			usage(s, &why);
+		else
+			check_limit(s, &s->limits[i], s->fail_above.value[i]);
 	if (select_check(&s->measure.tracks, &why))
 		usage(s, &why);
 	if (s->through && n_inputs > 1)
@@ -83,6 +113,8 @@ static void check_usage(struct stage *s, int n_inputs)
 		tool_usage(&s->tool, "--report", "'-': standard output carries the stream");
 	if (s->plot_path && !strcmp(s->plot_path, "-") && (s->through || !s->report_path || !strcmp(s->report_path, "-")))
 		tool_usage(&s->tool, "--plot", s->through ? "'-': standard output carries the stream" : "'-': standard output carries the report; give --report FILE");
+	if (s->plot_path)
+		check_plot_name(s);
 	s->measure.measure.plot = s->plot_path != NULL;
 	if (s->measure.compare_path && !strcmp(s->measure.compare_path, "-"))
 		tool_usage(&s->tool, "--compare", "'-': name a file, standard input is what is measured");
@@ -101,14 +133,20 @@ static enum err open_report(struct stage *s)
 	return sinkfile_open(&s->file, s->report_path, &args, &s->pump.why);
 }
 
-/* A full disk shows now, at the latest.  The report of an input that could not be read to its end is no report. */
+/* A full disk shows now, at the latest.  The report of inputs of which none could be read to its end is no report. */
 static enum err close_report(struct stage *s, enum err e)
 {
-	bool complete = e == ERR_OK || e == ERR_CUT;
+	bool complete = !s->output_failed && (s->n_finished || (!s->failed && (e == ERR_OK || e == ERR_CUT)));
 	if (s->file.fd < 0)
 		return e;
-	enum err closed = sinkfile_close(&s->file, complete, complete ? &s->pump.why : NULL);
-	return complete && closed ? closed : e;
+	struct err_why why = { 0 };
+	enum err closed = sinkfile_close(&s->file, complete, &why);
+	if (!complete || !closed)
+		return e;
+	if (e)
+		tool_say(&s->tool, e, &s->pump.why);
+	s->pump.why = why;
+	return closed;
 }
 
 static enum err write_text(struct stage *s, const char *text, size_t n_bytes)
@@ -118,12 +156,15 @@ static enum err write_text(struct stage *s, const char *text, size_t n_bytes)
 	if (s->out) {
 		if (fwrite(text, 1, n_bytes, s->out) == n_bytes && fflush(s->out) == 0)
 			return ERR_OK;
+		s->output_failed = true;
 		return err_sys(&s->pump.why, s->out == stdout ? "<stdout>" : "<stderr>");
 	}
 	if (!(e = sinkfile_put(&s->file, text, n_bytes)))
 		e = sinkfile_flush(&s->file);
-	if (e)
+	if (e) {
 		s->pump.why = s->file.why;
+		s->output_failed = true;
+	}
 	return e;
 }
 
@@ -146,9 +187,38 @@ static enum err report_due(void *stage)
 	return write_report(stage, REPORT_RUNNING);
 }
 
-/* Every limit that is broken is said; the last one, which waits in s->broken, by tool_end(). */
+/* One more limit is broken, or may be.  The last of these waits in s->broken for tool_end(). */
+WEIR_PRINTF(3, 4) static void say_broken(struct stage *s, const char *thing, const char *fmt, ...)
+{
+	char reason[200];
+	va_list ap;
+
+	if (s->broken.reason[0])
+		tool_warn(&s->tool, s->broken.thing, "%s", s->broken.reason);
+	va_start(ap, fmt);
+	vsnprintf(reason, sizeof(reason), fmt, ap);
+	va_end(ap);
+	err_say(&s->broken, ERR_LIMIT, thing, "%s", reason);
+}
+
+/* A gate that has seen nothing must not open. */
+static void check_measured(struct stage *s)
+{
+	uint64_t frames = 0;
+
+	for (unsigned i = 0; i < s->set.n_meters; i++)
+		frames += s->set.meters[i]->continuity.frames;
+	if (s->set.n_coded)
+		say_broken(s, s->pump.in.name, "track %u was not measured: no limit is known to hold", s->set.coded_id);
+	else if (!frames)
+		say_broken(s, s->pump.in.name, "nothing was measured: no limit is known to hold");
+}
+
+/* Every limit that is broken is said. */
 static void check_limits(struct stage *s)
 {
+	if (s->fail_above.n)
+		check_measured(s);
 	for (unsigned i = 0; i < s->set.n_meters; i++) {
 		const struct values v = values_read(s->set.meters[i]);
 		const char *name = s->set.meters[i]->name;
@@ -158,10 +228,8 @@ static void check_limits(struct stage *s)
 			double value;
 			if (!values_limit_broken(l, &v, &value))
 				continue;
-			if (s->broken.reason[0])
-				tool_warn(&s->tool, s->broken.thing, "%s", s->broken.reason);
 			snprintf(thing, sizeof(thing), "%.100s: track %u%s%.100s", s->pump.in.name, s->set.meters[i]->id, *name ? " " : "", name);
-			err_say(&s->broken, ERR_LIMIT, thing, "%s is %s, %s %g", l->key->name,
+			say_broken(s, thing, "%s is %s, %s %g", l->key->name,
 				isfinite(value) ? report_number(value, number) : value > 0 ? "infinite" : "minus infinity",
 				values_test_name(l->test), l->limit);
 		}
@@ -204,8 +272,13 @@ static enum err finish(void *stage)
 	e = write_report(s, s->measure.interval.is_set ? REPORT_FINAL : REPORT_ONLY);
 	if (e)
 		return e;
+	s->n_finished++;
 	check_limits(s);
-	return s->plots.on ? plots_make(&s->plots, s->pump.in.name, s->set.meters, s->set.n_meters, &s->pump.why) : ERR_OK;
+	if (!s->plots.on)
+		return ERR_OK;
+	e = plots_make(&s->plots, s->pump.in.name, s->set.meters, s->set.n_meters, &s->pump.why);
+	s->output_failed |= e && e != ERR_FORMAT; /* that is an input without a track to draw */
+	return e;
 }
 
 /* As pump_run(), with nothing to write. */
@@ -246,7 +319,10 @@ static enum err measure_input(struct stage *s, const char *name)
 	return e;
 }
 
-/* Each input in turn; one that was cut does not keep the others from being measured. */
+/*
+ * Each input in turn; one that is missing, no audio or cut does not keep the others from being measured.
+ * Returns: what became of the last one, which is still to be said; ERR_CUT if that is well and one before was not.
+ */
 static enum err measure_inputs(struct stage *s, char **names, int n_names)
 {
 	enum err all, e;
@@ -259,13 +335,14 @@ static enum err measure_inputs(struct stage *s, char **names, int n_names)
 		progress_begin(&s->pump.progress, &s->tool);
 		begin_progress(s);
 		e = measure_input(s, names[i]);
-		if (e && e != ERR_CUT)
+		if (!e)
+			continue;
+		if (s->output_failed || e == ERR_NOMEM || i + 1 == n_names)
 			return e;
-		if (e && i + 1 < n_names) {
-			tool_say(&s->tool, e, &s->pump.why);
-			memset(&s->pump.why, 0, sizeof(s->pump.why));
-		}
-		all = e ? e : all;
+		tool_say(&s->tool, e, &s->pump.why);
+		memset(&s->pump.why, 0, sizeof(s->pump.why));
+		s->failed |= e != ERR_CUT;
+		all = ERR_CUT;
 	}
 	return all;
 }
@@ -320,5 +397,6 @@ out:
 		tool_say(&s.tool, e, &s.pump.why);
 		return tool_end(&s.tool, ERR_LIMIT, &s.broken);
 	}
-	return tool_end(&s.tool, e, &s.pump.why);
+	int status = tool_end(&s.tool, e, &s.pump.why);
+	return s.failed && status == TOOL_CUT ? TOOL_FAILED : status;
 }

@@ -33,6 +33,7 @@ struct mix {
 	uint64_t spool_bytes;
 	enum target target;
 	double target_db;
+	bool measured_cut;       /* the first pass did not see all of an input */
 
 	struct tool tool;
 	struct stats stats;
@@ -52,6 +53,7 @@ static void say(void *user, const char *thing, const char *text)
 	char name[400], line[800];
 
 	snprintf(line, sizeof(line), "%s: %s", tool_printable(thing, name, sizeof(name)), text);
+	tool_clear_line(&s->tool);
 	fprintf(stderr, "%s: %s\n", s->tool.name, line);
 }
 
@@ -110,7 +112,7 @@ static void check_usage(struct mix *s, char *const *names, int n)
 	for (int i = 0; i < n; i++)
 		n_stdin += !strcmp(names[i], "-");
 	if (n_stdin > 1)
-		tool_usage(&s->tool, "-", "stdin cannot be two inputs");
+		tool_usage(&s->tool, "<stdin>", "cannot be two inputs");
 	if (select_check(&s->tracks, &why))
 		usage(s, &why);
 	for (unsigned i = 0; i < s->gains.n; i++)
@@ -170,6 +172,7 @@ static enum err measure(struct mix *s, char *const *names, unsigned n, double *m
 		s->why = s->mixer.why;
 		goto out;
 	}
+	s->measured_cut = e == ERR_CUT;
 	e = ERR_OK;
 	is_db = s->target == TARGET_LUFS ? l.integrated_lufs : units_factor_to_db(s->target == TARGET_PEAK ? l.sample_peak : l.true_peak);
 	if (s->target == TARGET_LUFS && !l.has_loudness) {
@@ -214,6 +217,8 @@ static enum err run(struct mix *s, char *const *names, unsigned n)
 	e = mixer_run(&s->mixer, &s->out, master);
 	if (e && e != ERR_CUT)
 		s->why = s->mixer.why;
+	if (e == ERR_OK && s->measured_cut)
+		e = err_say(&s->why, ERR_CUT, "--normalize", "an input was not read whole the first time: the level is that of the rest");
 	/* Whoever reads on must not take a failure for a good end. */
 	if (e != ERR_GONE && s->out.begun) {
 		enum err ended = writer_end(&s->out, end_reason(e));

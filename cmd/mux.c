@@ -155,6 +155,14 @@ static void say_finished(void *user, const struct takes_file *f)
 		tool_warn(&self->tool, f->path, "%s", takes_describe(f, text));
 }
 
+static void say_change(void *user, const char *thing, const char *text)
+{
+	struct mux *self = user;
+
+	if (!self->tool.quiet)
+		tool_warn(&self->tool, thing, "%s", text);
+}
+
 static void say_note(void *user, const char *thing, const char *text)
 {
 	struct mux *self = user;
@@ -256,6 +264,29 @@ static enum err one_packet(struct mux *self, struct packet *p)
 	return self->is_stream ? stream_packet(self, p) : takes_one(self, p);
 }
 
+static bool is_decoded_opus(const struct input *in)
+{
+	return in && !in->is_stream && !strcmp(in->feed.tracks[0].source.ops->name, "opusread");
+}
+
+/*
+ * Why there is nothing to write, or nothing that the file can hold, in the words of what was asked for: a track that nobody has, or
+ * a file of Opus, which comes here as PCM.
+ */
+static enum err explain(struct mux *self, enum err e)
+{
+	char missing[128];
+	bool no_track = !self->is_stream && e == ERR_FORMAT && self->takes.n_takes == 0;
+
+	if ((e == ERR_OK || no_track) && !tool_stop && select_missing(&self->hits, &self->wanted, missing))
+		return err_say(&self->why, ERR_FORMAT, missing, "no such track in the input");
+	const struct input *in = join_input(&self->join, 0);
+	if (e == ERR_FORMAT && self->format == SINK_OPUS && is_decoded_opus(in))
+		return err_say(&self->why, e, in->name, "is decoded here, and %s holds Opus; weir demux FILE | weir mux -o OUT keeps its packets",
+			self->output);
+	return e;
+}
+
 static enum err run(struct mux *self)
 {
 	struct packet p;
@@ -288,10 +319,7 @@ static enum err run(struct mux *self)
 		join_describe_loss(&self->join, &self->why);
 		e = ERR_CUT;
 	}
-	char missing[128];
-	if (e == ERR_OK && !tool_stop && select_missing(&self->hits, &self->wanted, missing))
-		e = err_say(&self->why, ERR_FORMAT, "--track", "no input has a track '%s'", missing);
-	return e;
+	return explain(self, e);
 }
 
 /* ---- the command line ---- */
@@ -378,6 +406,7 @@ static enum err open_output(struct mux *self)
 		};
 		o->t0_utc_ns = UNITS_UNKNOWN_NS;
 		o->finished = say_finished;
+		o->change = say_change;
 		o->note = say_note;
 		o->warn = say_warning;
 		o->user = self;

@@ -38,13 +38,15 @@
 static const struct weir_row {
 	const char *name, *summary;
 } weir_rows[] = {
-	{ "capture", "audio files, pipes and generators to a stream of PCM tracks" },
+	{ "capture", "audio files, pipes, generators and devices to a stream of PCM tracks" },
 	{ "encode", "PCM tracks to Opus" },
 	{ "decode", "Opus tracks to PCM, holes concealed" },
+	{ "resample", "PCM tracks at another rate" },
 	{ "mix", "PCM tracks to one, or to one a participant" },
 	{ "mux", "join streams, or write tracks to files" },
 	{ "demux", "take packets out of files and streams, undecoded" },
 	{ "meter", "levels, loudness, silence and losses of each track" },
+	{ "play", "a PCM track is heard on sound devices" },
 	{ "inspect", "print and verify streams" },
 };
 

@@ -5,13 +5,15 @@ _weir_options()
 {
 	case $1 in
 	weir) echo "-h --help --version --exec-path" ;;
-	capture) echo "-r --rate -c --channels -f --format --no-dither -n --name -d --duration --start --realtime --block --list --json -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
+	capture) echo "-r --rate -c --channels -f --format --no-dither -n --name -d --duration --start --realtime --block --ring --list --json -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	encode) echo "-b --bitrate --frame --application --complexity --vbr --cvbr --cbr --fec --expect-loss --dtx -t --track -j --jobs -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	decode) echo "-f --format --no-dither -t --track -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
+	resample) echo "-r --rate -q --quality --phase -f --format --no-dither -j --jobs -t --track --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	mix) echo "-t --track -g --gain --pan --matrix --control --spool -r --rate -c --channels -f --format --no-dither -n --name --limiter --normalize --minus --self --live -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	mux) echo "-o --output --format -y --force -t --track --tag --split-every --split-on-clock --sync --rf64-above -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	demux) echo "-t --track --split -y --force -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	meter) echo "--json --interval --report --plot -y --force --through -t --track --compare --fail-above --silence --dual-mono --levels-only -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
+	play) echo "-t --track --volume --latency -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	inspect) echo "--json --verify -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	esac
 }
@@ -27,6 +29,7 @@ _weir_value()
 	capture:-d | capture:--duration) echo "@none" ;;
 	capture:--start) echo "@none" ;;
 	capture:--block) echo "@none" ;;
+	capture:--ring) echo "@none" ;;
 	capture:--stats-file) echo "@file" ;;
 	encode:-b | encode:--bitrate) echo "@none" ;;
 	encode:--frame) echo "2.5ms 5ms 10ms 20ms 40ms 60ms" ;;
@@ -39,6 +42,13 @@ _weir_value()
 	decode:-f | decode:--format) echo "s16 s24 s32 f32" ;;
 	decode:-t | decode:--track) echo "@none" ;;
 	decode:--stats-file) echo "@file" ;;
+	resample:-r | resample:--rate) echo "@none" ;;
+	resample:-q | resample:--quality) echo "quick low medium high very-high" ;;
+	resample:--phase) echo "linear intermediate minimum" ;;
+	resample:-f | resample:--format) echo "s16 s24 s32 f32 f64" ;;
+	resample:-j | resample:--jobs) echo "@none" ;;
+	resample:-t | resample:--track) echo "@none" ;;
+	resample:--stats-file) echo "@file" ;;
 	mix:-t | mix:--track) echo "@none" ;;
 	mix:-g | mix:--gain) echo "@none" ;;
 	mix:--pan) echo "@none" ;;
@@ -70,11 +80,15 @@ _weir_value()
 	meter:--fail-above) echo "@none" ;;
 	meter:--silence) echo "@none" ;;
 	meter:--stats-file) echo "@file" ;;
+	play:-t | play:--track) echo "@none" ;;
+	play:--volume) echo "@none" ;;
+	play:--latency) echo "@none" ;;
+	play:--stats-file) echo "@file" ;;
 	inspect:--stats-file) echo "@file" ;;
 	esac
 }
 
-_weir_tools="capture encode decode mix mux demux meter inspect"
+_weir_tools="capture encode decode resample mix mux demux meter play inspect"
 
 _weir()
 {

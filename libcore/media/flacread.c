@@ -35,6 +35,8 @@ struct flac {
 	bool is_damaged;          /* the decoder has complained during this step */
 	unsigned n_errors;
 	uint64_t lost_frames;
+	unsigned n_losses;
+	int64_t first_lost_pos, lost_end_pos;
 	bool too_odd;             /* a frame that is not as the header says */
 };
 
@@ -119,6 +121,18 @@ static bool is_silent(const struct flac *f, const FLAC__int32 *const plane[], si
 	return true;
 }
 
+/* So many frames are missing from pos on. */
+static void lose(struct flac *f, int64_t pos, uint64_t n_frames)
+{
+	if (!f->n_losses)
+		f->first_lost_pos = pos;
+	if (!f->n_losses || pos != f->lost_end_pos)
+		f->n_losses++;
+	f->lost_end_pos = pos + (int64_t)n_frames;
+	f->gap_frames += n_frames;
+	f->lost_frames += n_frames;
+}
+
 static FLAC__StreamDecoderWriteStatus on_frame(const FLAC__StreamDecoder *d, const FLAC__Frame *frame, const FLAC__int32 *const plane[], void *user)
 {
 	struct flac *f = user;
@@ -139,16 +153,14 @@ static FLAC__StreamDecoderWriteStatus on_frame(const FLAC__StreamDecoder *d, con
 	}
 	/* Several may come in one step: silence for what is missing, then the frame behind it. */
 	if (f->is_damaged && is_silent(f, plane, n)) {
-		f->gap_frames += n;
-		f->lost_frames += n;
+		lose(f, f->expect, n);
 		f->expect += (int64_t)n;
 		f->pending_pos = f->expect;
 		return FLAC__STREAM_DECODER_WRITE_STATUS_CONTINUE;
 	}
 	/* Numbers that go back say nothing that could be believed: the samples simply follow. */
 	if (pos > f->expect) {
-		f->gap_frames += (uint64_t)(pos - f->expect);
-		f->lost_frames += (uint64_t)(pos - f->expect);
+		lose(f, f->expect, (uint64_t)(pos - f->expect));
 	} else {
 		pos = f->expect;
 	}
@@ -222,12 +234,19 @@ static void say_end(struct source *s, struct flac *f)
 	f->ended = true;
 	if (f->in.stopped)
 		return;
+	char holes[120] = "";
+	double s_a_frame = 1.0 / track_rate_hz(&s->track);
+
+	if (f->n_losses)
+		snprintf(holes, sizeof(holes), "%" PRIu64 " frames lost in %u place%s, from frame %" PRId64 " (%.3f s) on", f->lost_frames,
+			f->n_losses, f->n_losses == 1 ? "" : "s", f->first_lost_pos, (double)f->first_lost_pos * s_a_frame);
 	if (f->total_frames && f->expect < (int64_t)f->total_frames) {
 		f->lost_frames += f->total_frames - (uint64_t)f->expect;
-		source_warn(s, "cut short: %" PRId64 " of %" PRIu64 " frames are there", f->expect, f->total_frames);
+		source_warn(s, "cut short: %" PRId64 " of %" PRIu64 " frames are there%s%s", f->expect, f->total_frames, *holes ? "; damaged: " : "",
+			holes);
 	}
-	if (f->lost_frames || f->n_errors)
-		source_warn(s, "damaged: %" PRIu64 " frames lost", f->lost_frames);
+	if (*holes || f->n_errors)
+		source_warn(s, "damaged: %s", *holes ? holes : "0 frames lost");
 	s->lost_frames = f->lost_frames;
 }
 

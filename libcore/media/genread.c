@@ -343,7 +343,7 @@ static enum err parse_param(const char *spec, const char *text, enum gen_kind ki
 	const char *eq = strchr(text, '=');
 
 	if (!eq || (size_t)(eq - text) >= sizeof(key))
-		return err_say(why, ERR_ARG, spec, "'%.60s' is not KEY=VALUE", text);
+		return err_say(why, ERR_ARG, spec, "'%.60s' is not %sKEY=VALUE", text, kind == GEN_WHITE || kind == GEN_PINK ? "white, pink or " : "");
 	memcpy(key, text, (size_t)(eq - text));
 	key[eq - text] = '\0';
 	for (size_t i = 0; i < ARRAY_LEN(params_known); i++) {
@@ -353,6 +353,9 @@ static enum err parse_param(const char *spec, const char *text, enum gen_kind ki
 		if (strcmp(key, k->key) || !(k->kinds & FOR(kind)))
 			continue;
 		const char *unit = k->unit == 'H' ? " Hz" : k->unit == 'd' ? " dB" : k->unit == 's' ? " s" : "";
+		const char *rest;
+		if (k->unit == 'd' && parse_number(eq + 1, &v, &rest) && !*rest && v < 0)
+			return err_say(why, ERR_ARG, spec, "%s='%.60s' is no factor, which are not negative; is %.60sdB meant?", key, eq + 1, eq + 1);
 		if (!parse_value(k, eq + 1, &v) || v > k->max || (v < k->min && k->unit != 's') || (k->unit == 's' && v >= 0 && v < k->min))
 			return err_say(why, ERR_ARG, spec, "%s='%.60s' is not from %g to %g%s", key, eq + 1, k->min, k->max, unit);
 		memcpy((char *)p + k->offset, &v, sizeof(v));

@@ -45,9 +45,16 @@ static void warning_update(struct oggread *r)
 		used += (size_t)snprintf(out, room, "%u hole%s, %" PRIu64 " frames lost (from frame %" PRId64 ")", r->n_holes,
 			r->n_holes > 1 ? "s" : "", r->lost_frames, r->first_hole_pos);
 	if (r->damaged_bytes)
-		used += (size_t)snprintf(out + used, room - used, "%s%" PRIu64 " damaged bytes", used ? ", " : "", r->damaged_bytes);
+		used += (size_t)snprintf(out + used, room - used, "%s%" PRIu64 " damaged byte%s", used ? ", " : "", r->damaged_bytes,
+			r->damaged_bytes > 1 ? "s" : "");
 	if (r->torn)
 		used += (size_t)snprintf(out + used, room - used, "%sends in the middle of a page", used ? ", " : "");
+	if (r->torn && r->placed) {
+		/* To where it goes, and how much there should be, where the last page said it. */
+		used += (size_t)snprintf(out + used, room - used, ", after frame %" PRId64 " (%.3f s)", r->expect, (double)r->expect / 48000);
+		if (r->n_frames > r->expect)
+			used += (size_t)snprintf(out + used, room - used, " of %" PRId64, r->n_frames);
+	}
 	if (r->eof && !r->has_audio)
 		snprintf(out + used, room - used, "%sno audio: headers only", used ? ", " : "");
 }

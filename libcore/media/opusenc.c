@@ -554,7 +554,11 @@ static enum err announce(const struct opusenc *e, const struct track *pcm, struc
 
 	head->preskip_frames = (uint16_t)e->lookahead_frames;
 	head->original_rate_hz = pcm->original_rate_hz ? pcm->original_rate_hz : track_rate_hz(pcm);
-	if ((err = track_copy(&t, pcm)) || (err = opushead_to_track(head, &t))) {
+	err = track_copy(&t, pcm);
+	/* The packets are made here, whatever program wrote the file that the samples came from. */
+	if (!err && track_tag(&t, "ENCODER"))
+		err = track_add_tag(&t, "ENCODER", "weir " WEIR_VERSION, true);
+	if (err || (err = opushead_to_track(head, &t))) {
 		track_release(&t);
 		return err_say(why, err, "Opus", "%s", err_text(err));
 	}

@@ -7,8 +7,9 @@
  * an input frame that lies as far behind such a multiple as the position does; the output frames then fall where those
  * of one long signal would.  Nothing is allocated for either.
  *
- * With several threads the channels are divided into groups, some for each thread, which take one after another until
- * none is left: a thread that was late or slow does fewer.  Every group does the same steps, so the result is the same.
+ * With several threads the channels are divided into groups, some for each thread.  A thread does its own first, which
+ * its cache knows, then what the others have left: one that was late or slow does fewer.  Every group does the same
+ * steps, so the result is the same.
  */
 #include "media/resampler.h"
 
@@ -31,8 +32,15 @@
 struct group {
 	soxr_t soxr;
 	unsigned first_channel;
+	atomic_uint_fast64_t turn;    /* for which it was taken last */
 	size_t took_frames, made_frames;
 	bool failed;
+};
+
+struct helper {
+	struct resampler *owner;
+	unsigned number;              /* from 1; the caller's thread is 0 */
+	pthread_t thread;
 };
 
 /* Where frames lie: interleaved from `samples` on, or in planes; from frame `at` on. */
@@ -40,6 +48,12 @@ struct place {
 	uint8_t *samples;
 	void *const *planes;
 	size_t at;
+};
+
+/* What a caller wants done. */
+struct run {
+	struct place from, to;        /* as far as they got */
+	size_t n_in, n_out;           /* in all */
 };
 
 struct resampler {
@@ -61,15 +75,16 @@ struct resampler {
 	uint64_t total_out_frames;    /* come from soxr in all */
 	uint64_t skip_frames;         /* still to be thrown away before the segment's first frame */
 	/* the turn that the threads work on */
-	pthread_t *threads;
-	unsigned n_threads;           /* beside the caller's */
+	struct helper *helpers;
+	unsigned n_helpers;           /* threads beside the caller's */
 	pthread_mutex_t lock;
 	pthread_cond_t start, done;
 	bool has_lock, ending;
-	uint64_t turn;
-	atomic_uint next_group;       /* to be taken; n_groups and more: none is left */
+	uint64_t turn;                /* numbers them, from 1; under lock, but for the caller */
 	atomic_uint n_left;           /* groups that are not done; the caller waits for 0 */
 	size_t turn_in_frames, turn_out_frames;
+	struct run run;               /* of resampler_start() */
+	bool launched;                /* its first turn is going on */
 };
 
 static uint32_t gcd(uint32_t a, uint32_t b)
@@ -93,28 +108,38 @@ static unsigned long recipe(const struct resampler_options *o)
 
 /* ---- one turn ---- */
 
-/* Groups of this turn, as long as there are any. */
-static void work(struct resampler *r)
+static void work_group(struct resampler *r, struct group *g, uint64_t turn)
 {
-	for (;;) {
-		unsigned i = atomic_fetch_add(&r->next_group, 1);
-		if (i >= r->n_groups)
-			return;
-		struct group *g = &r->groups[i];
-		g->failed = soxr_process(g->soxr, (soxr_in_t)(r->in_planes + g->first_channel), r->turn_in_frames, &g->took_frames,
-				(soxr_out_t)(r->out_planes + g->first_channel), r->turn_out_frames, &g->made_frames) != 0;
-		if (atomic_fetch_sub(&r->n_left, 1) == 1) {
-			/* Under the lock, so that it cannot come between the caller's look and its wait. */
-			pthread_mutex_lock(&r->lock);
-			pthread_cond_signal(&r->done);
-			pthread_mutex_unlock(&r->lock);
-		}
+	uint_fast64_t before = turn - 1;
+
+	if (!atomic_compare_exchange_strong(&g->turn, &before, turn))
+		return;
+	g->failed = soxr_process(g->soxr, (soxr_in_t)(r->in_planes + g->first_channel), r->turn_in_frames, &g->took_frames,
+			(soxr_out_t)(r->out_planes + g->first_channel), r->turn_out_frames, &g->made_frames) != 0;
+	if (atomic_fetch_sub(&r->n_left, 1) == 1) {
+		/* Under the lock, so that it cannot come between the caller's look and its wait. */
+		pthread_mutex_lock(&r->lock);
+		pthread_cond_signal(&r->done);
+		pthread_mutex_unlock(&r->lock);
 	}
 }
 
-static void *thread_main(void *arg)
+/* The groups of this thread; then what is left of the others', from their ends. */
+static void work(struct resampler *r, unsigned number, uint64_t turn)
 {
-	struct resampler *r = arg;
+	unsigned n_threads = r->n_helpers + 1;
+	unsigned first = r->n_groups * number / n_threads, end = r->n_groups * (number + 1) / n_threads;
+
+	for (unsigned i = first; i < end; i++)
+		work_group(r, &r->groups[i], turn);
+	for (unsigned i = first + r->n_groups; i > end; i--)
+		work_group(r, &r->groups[(i - 1) % r->n_groups], turn);
+}
+
+static void *helper_main(void *arg)
+{
+	struct helper *h = arg;
+	struct resampler *r = h->owner;
 	uint64_t seen_turn = 0;
 
 	role_take(ROLE_IO);
@@ -126,25 +151,29 @@ static void *thread_main(void *arg)
 			break;
 		seen_turn = r->turn;
 		pthread_mutex_unlock(&r->lock);
-		work(r);
+		work(r, h->number, seen_turn);
 		pthread_mutex_lock(&r->lock);
 	}
 	pthread_mutex_unlock(&r->lock);
 	return NULL;
 }
 
-static enum err turn_of_groups(struct resampler *r, size_t *n_in, size_t *n_out)
+/* Set the threads to work. */
+static void launch(struct resampler *r, size_t n_in, size_t n_out)
 {
-	r->turn_in_frames = *n_in;
-	r->turn_out_frames = *n_out;
+	r->turn_in_frames = n_in;
+	r->turn_out_frames = n_out;
 	atomic_store(&r->n_left, r->n_groups);
-	/* From here on a thread that is late from the turn before may take part: everything else is in place. */
-	atomic_store(&r->next_group, 0);
 	pthread_mutex_lock(&r->lock);
 	r->turn++;
 	pthread_cond_broadcast(&r->start);
 	pthread_mutex_unlock(&r->lock);
-	work(r);
+}
+
+/* Take part in it, and wait for its end. */
+static enum err land(struct resampler *r, size_t *n_in, size_t *n_out)
+{
+	work(r, 0, r->turn);
 	if (atomic_load(&r->n_left)) {
 		pthread_mutex_lock(&r->lock);
 		while (atomic_load(&r->n_left))
@@ -158,40 +187,37 @@ static enum err turn_of_groups(struct resampler *r, size_t *n_in, size_t *n_out)
 		if (g->failed || g->took_frames != *n_in || g->made_frames != *n_out)
 			return ERR_CODEC;
 	}
+	r->total_in_frames += *n_in;
+	r->total_out_frames += *n_out;
 	return ERR_OK;
+}
+
+static void set_planes(struct resampler *r, const struct place *in, const struct place *out)
+{
+	for (unsigned c = 0; c < r->options.channels; c++) {
+		r->in_planes[c] = (uint8_t *)in->planes[c] + in->at * r->step_bytes;
+		r->out_planes[c] = (uint8_t *)out->planes[c] + out->at * r->step_bytes;
+	}
 }
 
 /* Up to n_in frames into soxr and up to n_out out of it. */
 static enum err turn(struct resampler *r, const struct place *in, size_t *n_in, const struct place *out, size_t *n_out)
 {
-	const void *from;
-	void *to;
-	enum err e = ERR_OK;
+	const void *from = r->in_planes;
+	void *to = r->out_planes;
 
-	if (!r->planes) {
+	if (r->planes) {
+		set_planes(r, in, out);
+	} else {
 		from = in->samples + in->at * r->step_bytes;
 		to = out->samples + out->at * r->step_bytes;
-	} else {
-		for (unsigned c = 0; c < r->options.channels; c++) {
-			r->in_planes[c] = (uint8_t *)in->planes[c] + in->at * r->step_bytes;
-			r->out_planes[c] = (uint8_t *)out->planes[c] + out->at * r->step_bytes;
-		}
-		from = r->in_planes;
-		to = r->out_planes;
 	}
-	/* Of interleaved output soxr reads a pointer a channel, whatever it is: more than the last frame of it may hold. */
-	bool aside = !r->planes && out != &r->waste && *n_out * r->step_bytes < r->options.channels * sizeof(void *);
-	void *end = to;
-	if (aside)
-		to = r->waste_samples;
-	if (r->n_groups > 1)
-		e = turn_of_groups(r, n_in, n_out);
-	else if (soxr_process(r->groups[0].soxr, from, *n_in, n_in, to, *n_out, n_out))
-		e = ERR_CODEC;
-	if (e)
-		return e;
-	if (aside)
-		memcpy(end, to, *n_out * r->step_bytes);
+	if (r->n_groups > 1) {
+		launch(r, *n_in, *n_out);
+		return land(r, n_in, n_out);
+	}
+	if (soxr_process(r->groups[0].soxr, from, *n_in, n_in, to, *n_out, n_out))
+		return ERR_CODEC;
 	r->total_in_frames += *n_in;
 	r->total_out_frames += *n_out;
 	return ERR_OK;
@@ -244,27 +270,73 @@ static uint64_t segment_target(const struct resampler *r, uint64_t n_in)
 
 /* ---- the interface ---- */
 
+/* What a turn did goes into the books.  Returns: whether it was the last: no input is left, or no room, or nothing moves. */
+static bool book(struct run *run, size_t n_in, size_t n_out)
+{
+	bool hungry = n_out < run->n_out - run->to.at;
+
+	run->from.at += n_in;
+	run->to.at += n_out;
+	if (run->from.at == run->n_in)
+		return hungry || run->to.at == run->n_out;
+	return !n_in && !n_out;
+}
+
+static enum err run_on(struct resampler *r, struct run *run)
+{
+	for (;;) {
+		size_t n_in = run->n_in - run->from.at, n_out = run->n_out - run->to.at;
+		enum err e = step(r, run->from, &n_in, &run->to, &n_out);
+		if (e || book(run, n_in, n_out))
+			return e;
+	}
+}
+
+static struct run run_of(const struct resampler *r, const void *in, size_t n_in, void *out, size_t n_out)
+{
+	return (struct run){ .from = place_of(r, (void *)in), .to = place_of(r, out), .n_in = n_in, .n_out = n_out };
+}
+
+static void tell(struct resampler *r, const struct run *run, size_t *n_in, size_t *n_out)
+{
+	r->segment_in_frames += run->from.at;
+	r->segment_out_frames += run->to.at;
+	*n_in = run->from.at;
+	*n_out = run->to.at;
+}
+
 enum err resampler_run(struct resampler *r, const void *in, size_t *n_in, void *out, size_t *n_out)
 {
-	struct place from = place_of(r, (void *)in), to = place_of(r, out);
+	struct run run = run_of(r, in, *n_in, out, *n_out);
+	enum err e = run_on(r, &run);
 
-	while (from.at < *n_in || to.at < *n_out) {
-		size_t step_in = *n_in - from.at, step_out = *n_out - to.at;
-		enum err e = step(r, from, &step_in, &to, &step_out);
-		if (e)
-			return e;
-		bool hungry = step_out < *n_out - to.at;
-		bool stuck = !step_in && !step_out;
-		from.at += step_in;
-		to.at += step_out;
-		if (stuck || (hungry && from.at == *n_in))
-			break;
-	}
-	r->segment_in_frames += from.at;
-	r->segment_out_frames += to.at;
-	*n_in = from.at;
-	*n_out = to.at;
+	tell(r, &run, n_in, n_out);
+	return e;
+}
+
+enum err resampler_start(struct resampler *r, const void *in, size_t n_in, void *out, size_t n_out)
+{
+	r->run = run_of(r, in, n_in, out, n_out);
+	if (r->n_groups == 1 || r->skip_frames)
+		return run_on(r, &r->run);
+	set_planes(r, &r->run.from, &r->run.to);
+	launch(r, n_in, n_out);
+	r->launched = true;
 	return ERR_OK;
+}
+
+enum err resampler_wait(struct resampler *r, size_t *n_in, size_t *n_out)
+{
+	enum err e = ERR_OK;
+
+	if (r->launched) {
+		r->launched = false;
+		e = land(r, n_in, n_out);
+		if (!e && !book(&r->run, *n_in, *n_out))
+			e = run_on(r, &r->run);
+	}
+	tell(r, &r->run, n_in, n_out);
+	return e;
 }
 
 enum err resampler_finish(struct resampler *r, void *out, size_t *n_out)
@@ -392,29 +464,33 @@ static enum err take_room(struct resampler *r)
 }
 
 /* Threads take no signals: those are for the thread that reads and writes. */
-static enum err start_threads(struct resampler *r, unsigned n_threads, struct err_why *why)
+static enum err start_helpers(struct resampler *r, unsigned n_helpers, struct err_why *why)
 {
 	sigset_t all, before;
 	enum err e = ERR_OK;
 
-	if (!(r->threads = calloc(n_threads, sizeof(*r->threads))))
+	if (!(r->helpers = calloc(n_helpers, sizeof(*r->helpers))))
 		return err_say(why, ERR_NOMEM, "resampling", "out of memory");
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->start, NULL);
 	pthread_cond_init(&r->done, NULL);
 	r->has_lock = true;
-	atomic_store(&r->next_group, r->n_groups);
+	r->n_helpers = n_helpers;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (r->n_threads < n_threads && !e) {
+	for (unsigned i = 0; i < n_helpers; i++) {
+		struct helper *h = &r->helpers[i];
 		char name[16];
-		int failed = pthread_create(&r->threads[r->n_threads], NULL, thread_main, r);
+		h->owner = r;
+		h->number = i + 1;
+		int failed = pthread_create(&h->thread, NULL, helper_main, h);
 		if (failed) {
+			r->n_helpers = i;
 			e = err_say(why, ERR_NOMEM, "resampling", "no thread: %s", strerror(failed));
 			break;
 		}
-		snprintf(name, sizeof(name), "resample-%u", (r->n_threads + 1) % MAX_THREADS);
-		pthread_setname_np(r->threads[r->n_threads++], name);
+		snprintf(name, sizeof(name), "resample-%u", h->number % MAX_THREADS);
+		pthread_setname_np(h->thread, name);
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return e;
@@ -430,6 +506,9 @@ enum err resampler_new(struct resampler **out, const struct resampler_options *o
 	if (!o->in_hz || !o->out_hz || !o->channels)
 		return err_say(why, ERR_ARG, "resampling", "from %u to %u Hz with %u channels: each must be at least 1", o->in_hz,
 			o->out_hz, o->channels);
+	if (o->in_hz / RESAMPLER_MAX_RATIO >= o->out_hz || o->out_hz / RESAMPLER_MAX_RATIO >= o->in_hz)
+		return err_say(why, ERR_LIMIT, "resampling", "from %u to %u Hz: the ratio is %u or more (less either way)", o->in_hz, o->out_hz,
+			RESAMPLER_MAX_RATIO);
 	if (n_threads > 1 && !o->is_planar)
 		return err_say(why, ERR_ARG, "resampling", "%u threads for interleaved samples: only planes can be split over them", n_threads);
 	if (n_threads > o->channels)
@@ -461,7 +540,7 @@ enum err resampler_new(struct resampler **out, const struct resampler_options *o
 		if ((e = group_open(r, g, n_channels, why)))
 			goto out;
 	}
-	if (n_groups > 1 && (e = start_threads(r, n_threads - 1, why)))
+	if (n_groups > 1 && (e = start_helpers(r, n_threads - 1, why)))
 		goto out;
 	*out = r;
 	r = NULL;
@@ -481,8 +560,8 @@ void resampler_free(struct resampler *r)
 		pthread_cond_broadcast(&r->start);
 		pthread_mutex_unlock(&r->lock);
 	}
-	for (unsigned i = 0; i < r->n_threads; i++)
-		pthread_join(r->threads[i], NULL);
+	for (unsigned i = 0; i < r->n_helpers; i++)
+		pthread_join(r->helpers[i].thread, NULL);
 	for (unsigned i = 0; i < r->n_groups; i++)
 		soxr_delete(r->groups[i].soxr);
 	if (r->has_lock) {
@@ -490,7 +569,7 @@ void resampler_free(struct resampler *r)
 		pthread_cond_destroy(&r->start);
 		pthread_mutex_destroy(&r->lock);
 	}
-	free(r->threads);
+	free(r->helpers);
 	free(r->groups);
 	free(r->planes);
 	free(r->silence_samples);

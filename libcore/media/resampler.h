@@ -13,6 +13,9 @@
 enum resampler_quality { RESAMPLER_QUICK, RESAMPLER_LOW, RESAMPLER_MEDIUM, RESAMPLER_HIGH, RESAMPLER_VERY_HIGH };
 enum resampler_phase { RESAMPLER_LINEAR, RESAMPLER_INTERMEDIATE, RESAMPLER_MINIMUM };
 
+/* Between the rates, either way, less than this: with more, libsoxr takes memory without bounds, or crashes. */
+#define RESAMPLER_MAX_RATIO 5000u
+
 struct resampler; /* resampler.c */
 
 struct resampler_options {
@@ -27,7 +30,8 @@ struct resampler_options {
 
 /*
  * Allocates; libsoxr allocates more in its first blocks, until its queues are as long as they get.
- * Returns: ERR_OK; ERR_ARG (a rate or channel count of 0, threads without planes), ERR_NOMEM, ERR_CODEC from libsoxr.
+ * Returns: ERR_OK; ERR_ARG (a rate or channel count of 0, threads without planes), ERR_LIMIT (the ratio), ERR_NOMEM, ERR_CODEC
+ * from libsoxr.
  */
 enum err resampler_new(struct resampler **r, const struct resampler_options *o, struct err_why *why) WEIR_MUSTUSE;
 /*
@@ -35,6 +39,13 @@ enum err resampler_new(struct resampler **r, const struct resampler_options *o, 
  * The sum of output never passes round(total in · out/in) until finished.
  */
 enum err resampler_run(struct resampler *r, const void *in, size_t *n_in, void *out, size_t *n_out) WEIR_MUSTUSE;
+/*
+ * The same in two calls, so that the threads work meanwhile: frames at `in` and `out` are the resampler's until
+ * resampler_wait() says what was taken and made, as resampler_run() does.  In between no other call but that one.
+ * Without threads the work is done in the first.
+ */
+enum err resampler_start(struct resampler *r, const void *in, size_t n_in, void *out, size_t n_out) WEIR_MUSTUSE;
+enum err resampler_wait(struct resampler *r, size_t *n_in, size_t *n_out) WEIR_MUSTUSE;
 /* No more input: call until *n_out comes back 0.  The total is then exactly round(n·out/in). */
 enum err resampler_finish(struct resampler *r, void *out, size_t *n_out) WEIR_MUSTUSE;
 /* Begin anew: after a hole. */

@@ -299,13 +299,13 @@ static void pass_words(struct source *s, const struct source *inner)
 }
 
 /* f32 frames in the source's channels to ours, in our format. */
-static void finish_frames(struct reshape *r, uint8_t *dst, const float *from, size_t n_frames, bool spread_now)
+static void finish_frames(struct source *s, struct reshape *r, uint8_t *dst, const float *from, size_t n_frames, bool spread_now)
 {
 	if (spread_now && r->spread != SPREAD_NONE) {
 		spread(r, r->b, from, n_frames);
 		from = r->b;
 	}
-	(void)convert_run(&r->to_out, dst, from, n_frames * r->out_channels);
+	s->clipped_samples += convert_run(&r->to_out, dst, from, n_frames * r->out_channels);
 }
 
 static enum err read_plain(struct source *s, struct reshape *r, uint8_t *dst, size_t max_frames, struct source_block *b)
@@ -318,13 +318,14 @@ static enum err read_plain(struct source *s, struct reshape *r, uint8_t *dst, si
 	if (b->track_changed && (e = setup(s, r, &s->why)))
 		return e;
 	if (r->direct && r->spread == SPREAD_NONE) {
-		(void)convert_run(&r->to_out, dst, r->raw, b->n_frames * r->out_channels);
+		s->clipped_samples += convert_run(&r->to_out, dst, r->raw, b->n_frames * r->out_channels);
 	} else if (r->direct) {
-		(void)convert_run(&r->to_out, r->a, r->raw, b->n_frames * r->in_channels);
+		uint64_t clipped = convert_run(&r->to_out, r->a, r->raw, b->n_frames * r->in_channels);
+		s->clipped_samples += r->spread == SPREAD_MONO ? clipped * r->out_channels : clipped;
 		spread_copies(r, dst, (const uint8_t *)r->a, b->n_frames, track_sample_bytes(s->track.sample));
 	} else {
 		(void)convert_run(&r->to_f32, r->a, r->raw, b->n_frames * r->in_channels);
-		finish_frames(r, dst, r->a, b->n_frames, true);
+		finish_frames(s, r, dst, r->a, b->n_frames, true);
 	}
 	return ERR_OK;
 }
@@ -422,7 +423,7 @@ static enum err read_resampled(struct source *s, struct reshape *r, uint8_t *dst
 
 	if (n > r->work_frames)
 		n = r->work_frames;
-	finish_frames(r, dst, r->c + r->out_at_frames * channels, n, !r->spread_first);
+	finish_frames(s, r, dst, r->c + r->out_at_frames * channels, n, !r->spread_first);
 	b->pos = r->out_pos;
 	b->n_frames = n;
 	b->flags = r->flags;

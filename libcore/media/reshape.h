@@ -7,6 +7,7 @@
  * without a place stay in order: silent ones are added behind, and only the mean of all can be made of fewer.
  *
  * Samples that are only copied are exact.  Mixing and resampling is done in f32.  Dither is added where bits are dropped.
+ * Samples that the new format cannot hold are clipped and counted in the source's clipped_samples.
  */
 #ifndef MEDIA_RESHAPE_H
 #define MEDIA_RESHAPE_H

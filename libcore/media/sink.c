@@ -122,6 +122,17 @@ static enum err add_tags(struct track *t, const char *const *tags)
 	return ERR_OK;
 }
 
+/*
+ * Samples are written here, so the program that the tag names is this one, unless the caller says another.  Opus keeps its own: it
+ * tells who made the packets.
+ */
+static enum err set_encoder(struct sink *s)
+{
+	if (!track_is_pcm(&s->track) || !track_tag(&s->track, "ENCODER"))
+		return ERR_OK;
+	return track_add_tag(&s->track, "ENCODER", "weir " WEIR_VERSION, true);
+}
+
 static enum err open_container(struct sink *s)
 {
 	switch (s->args.format) {
@@ -145,13 +156,18 @@ enum err sink_open(struct sink *s, const char *path, const struct track *t, cons
 		e = err_say(&s->why, ERR_ARG, path, "not a container of one track");
 	if (!e && (e = track_copy(&s->track, t)))
 		err_say(&s->why, e, path, "%s", err_text(e));
-	if (!e && (e = add_tags(&s->track, args->tags)))
+	if (!e)
+		s->stored = (enum sample)t->sample;
+	if (!e && ((e = set_encoder(s)) || (e = add_tags(&s->track, args->tags))))
 		err_say(&s->why, e, path, "the tags do not fit: %s", err_text(e));
 	if (!e)
 		e = sinkfile_open(&s->file, path, &(struct sinkfile_args){ .force = args->force, .wait = args->wait,
 			.stdout_fd = args->stdout_fd, .stop = args->stop }, &s->why);
 	if (!e && (e = open_container(s)))
 		sinkfile_discard(&s->file);
+	bool holds_pictures = args->format == SINK_OPUS || args->format == SINK_FLAC || args->format == SINK_CAF;
+	if (!e && !holds_pictures && track_tag(&s->track, "METADATA_BLOCK_PICTURE"))
+		snprintf(s->left_out, sizeof(s->left_out), "the picture has no place in %s and is left out", people_name(args->format));
 	if (e) {
 		if (why)
 			*why = s->why;

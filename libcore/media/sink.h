@@ -53,7 +53,11 @@ struct sink {
 	uint64_t silence_frames;  /* written for holes */
 	uint64_t clipped_samples; /* when a container cannot hold the format and it was reduced */
 	uint64_t synced_frames;   /* n_frames at the last sync */
-	char note[256];           /* worth saying with -v: "f32 is stored as 24 bit, dithered: FLAC holds no float" */
+	enum sample stored;       /* what PCM became in the file: the track's, or what the container holds in its place */
+	bool dithers;             /* on the way there */
+	char note[256];           /* worth saying with -v: "32 bit FLAC is exact, and needs libFLAC 1.4 or later to be read" */
+	char left_out[96];        /* worth saying: "the picture has no place in WAV and is left out" */
+	char change[128];         /* likewise, where finished files are not told of: "f32 becomes s24 with dither: FLAC holds no float" */
 	struct err_why why;
 	enum err failed;          /* latched */
 };

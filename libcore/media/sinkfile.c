@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,9 +52,70 @@ static enum err check_name(const char *path, bool force, bool *as_is, struct err
 	return ERR_OK;
 }
 
+static enum err say_locked(const char *part, struct err_why *why)
+{
+	return err_say(why, ERR_SYS, part, "is being written by another program");
+}
+
+static enum err say_unfinished(const char *part, struct err_why *why)
+{
+	return err_say(why, ERR_SYS, part, "exists: a recording that was not finished; it plays: rename it to keep it, or -y overwrites it");
+}
+
+/* The lock of whoever writes a .part: on all of it, and gone with the last descriptor, so that a crash leaves none. */
+static struct flock whole_file(void)
+{
+	return (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET };
+}
+
+/* false: somebody else holds it.  A file system without locks does without. */
+static bool take_lock(int fd)
+{
+	struct flock lock = whole_file();
+	return fcntl(fd, F_OFD_SETLK, &lock) == 0 || (errno != EAGAIN && errno != EACCES);
+}
+
+static bool is_locked(int fd)
+{
+	struct flock lock = whole_file();
+	return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+/*
+ * May the .part that stands there, if one does, be replaced?  *fd is open on it then, or −1 where there is nothing (*stands is
+ * false), or nothing that could be written (a broken link).  Looks, and takes no lock.
+ */
+static enum err open_stale(const char *part, bool force, bool *stands, int *fd, struct err_why *why)
+{
+	const int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	struct stat st;
+
+	*fd = -1;
+	*stands = false;
+	if (lstat(part, &st) < 0)
+		return errno == ENOENT ? ERR_OK : err_sys(why, part);
+	*stands = true;
+	if (!S_ISREG(st.st_mode))
+		return force ? ERR_OK : say_unfinished(part, why);
+	/* Only what is open for writing can be locked; to look, reading is enough. */
+	*fd = open(part, O_RDWR | flags);
+	if (*fd < 0)
+		*fd = open(part, O_RDONLY | flags);
+	*stands = *fd >= 0;
+	if (*fd < 0)
+		return errno == ENOENT ? ERR_OK : err_sys(why, part);
+	bool locked = is_locked(*fd);
+	if (!locked && force)
+		return ERR_OK;
+	close(*fd);
+	*fd = -1;
+	return locked ? say_locked(part, why) : say_unfinished(part, why);
+}
+
 enum err sinkfile_check(const char *path, bool force, struct err_why *why)
 {
-	bool as_is;
+	int fd;
+	bool as_is, stands;
 	char *part = NULL;
 
 	if (!strcmp(path, "-"))
@@ -65,8 +125,9 @@ enum err sinkfile_check(const char *path, bool force, struct err_why *why)
 		return e;
 	if ((e = part_name(path, &part)))
 		return err_say(why, e, path, "%s", err_text(e));
-	if (!force && is_taken(part))
-		e = err_say(why, ERR_SYS, part, "exists: a recording that was not finished; -y overwrites it");
+	e = open_stale(part, force, &stands, &fd, why);
+	if (fd >= 0)
+		close(fd);
 	free(part);
 	return e;
 }
@@ -91,15 +152,40 @@ static enum err open_as_is(struct sinkfile *f, const struct sinkfile_args *args)
 	return ERR_OK;
 }
 
-/* Does somebody else write the .part that stands there?  They hold a lock on it, which a crash does not leave behind. */
-static bool is_being_written(const char *part_path)
+/* Is what stands under a name the file that is open here? */
+static bool is_same_file(int fd, const char *path)
 {
-	int fd = open(part_path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	bool locked = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	struct stat open_file, named;
 
+	return fd >= 0 && fstat(fd, &open_file) == 0 && lstat(path, &named) == 0 && open_file.st_dev == named.st_dev &&
+		open_file.st_ino == named.st_ino;
+}
+
+/* Is what stands under the .part name still ours? */
+static bool part_is_ours(const struct sinkfile *f)
+{
+	return is_same_file(f->fd, f->part_path);
+}
+
+/* Take away a .part that nobody writes, while it is locked: else a rival that does the same would lose its new one to us. */
+static enum err remove_stale(struct sinkfile *f)
+{
+	int fd;
+	bool stands;
+	enum err e = open_stale(f->part_path, f->force, &stands, &fd, &f->why);
+
+	if (e || !stands)
+		return e;
+	if (fd >= 0 && !take_lock(fd)) {
+		e = say_locked(f->part_path, &f->why);
+	} else if (fd < 0 || is_same_file(fd, f->part_path)) {
+		/* Else it got its name, or went, before it was locked. */
+		if (unlink(f->part_path) < 0 && errno != ENOENT)
+			e = err_sys(&f->why, f->part_path);
+	}
 	if (fd >= 0)
 		close(fd);
-	return locked;
+	return e;
 }
 
 /* The .part file is always a new one: with force an older one is unlinked, never written into. */
@@ -108,38 +194,41 @@ static enum err open_part(struct sinkfile *f)
 	enum err e = part_name(f->path, &f->part_path);
 	if (e)
 		return err_say(&f->why, e, f->path, "%s", err_text(e));
-	if (f->force && is_being_written(f->part_path))
-		return err_say(&f->why, ERR_SYS, f->part_path, "is being written by another program");
-	if (f->force && unlink(f->part_path) < 0 && errno != ENOENT)
-		return err_sys(&f->why, f->part_path);
+	if ((e = remove_stale(f)))
+		return e;
 	f->fd = open(f->part_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (f->fd < 0 && errno == EEXIST)
-		return err_say(&f->why, ERR_SYS, f->part_path, "exists: a recording that was not finished; -y overwrites it");
+		return say_locked(f->part_path, &f->why);
 	if (f->fd < 0)
 		return err_sys(&f->why, f->part_path);
-	/* A file system without locks does without. */
-	(void)flock(f->fd, LOCK_EX | LOCK_NB);
+	/* A rival that came between took it for a stale one, and has the name. */
+	if (!take_lock(f->fd) || !part_is_ours(f))
+		return say_locked(f->part_path, &f->why);
 	f->is_part = true;
 	f->is_regular = true;
 	return ERR_OK;
 }
 
-/* Is what stands under the .part name still the file that is open here? */
-static bool part_is_ours(const struct sinkfile *f)
+/*
+ * stdout may be a regular file too.  When it is empty and we stand at its beginning it is gone back in as in one of our own; one
+ * that others wrote to, or that only grows at its end, is written as a pipe is.
+ */
+static bool is_fresh_file(int fd)
 {
-	struct stat open_file, named;
+	struct stat st;
+	int flags = fcntl(fd, F_GETFL);
 
-	return f->fd >= 0 && fstat(f->fd, &open_file) == 0 && lstat(f->part_path, &named) == 0 && open_file.st_dev == named.st_dev &&
-		open_file.st_ino == named.st_ino;
+	return flags >= 0 && !(flags & O_APPEND) && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0 &&
+		lseek(fd, 0, SEEK_CUR) == 0;
 }
 
-/* stdout may be a regular file too, but one that is not ours from its beginning: it is written as a pipe is. */
 static enum err open_stdout(struct sinkfile *f, const struct sinkfile_args *args)
 {
 	f->fd = args->stdout_fd;
 	f->owns_fd = false;
 	if (fcntl(f->fd, F_GETFD) < 0)
-		return err_sys(&f->why, "stdout");
+		return err_sys(&f->why, "<stdout>");
+	f->is_regular = is_fresh_file(f->fd);
 	return ERR_OK;
 }
 
@@ -179,7 +268,7 @@ const char *sinkfile_place(const struct sinkfile *f)
 {
 	if (f->is_part && f->part_path)
 		return f->part_path;
-	return !f->path ? "" : strcmp(f->path, "-") ? f->path : "stdout";
+	return !f->path ? "" : strcmp(f->path, "-") ? f->path : "<stdout>";
 }
 
 static enum err fail(struct sinkfile *f)
@@ -383,6 +472,8 @@ enum err sinkfile_close(struct sinkfile *f, bool complete, struct err_why *why)
 	if (f->fd < 0)
 		return ERR_OK;
 	bool ours = f->is_part && part_is_ours(f);
+	/* The lock lasts until the file has its name: it is that of the open file, which a second descriptor keeps. */
+	int lock_fd = f->is_part ? fcntl(f->fd, F_DUPFD_CLOEXEC, 0) : -1;
 	/* Linux closes the descriptor whatever close() says: never twice. */
 	if (f->owns_fd && close(f->fd) < 0 && errno != EINTR)
 		e = err_sys(why, sinkfile_place(f));
@@ -394,6 +485,8 @@ enum err sinkfile_close(struct sinkfile *f, bool complete, struct err_why *why)
 	else if (f->size_bytes == 0 && ours)
 		(void)unlink(f->part_path);
 	f->is_part = e != ERR_OK || !complete;
+	if (lock_fd >= 0)
+		close(lock_fd);
 	return e;
 }
 

@@ -2,7 +2,8 @@
  * The file under a sink: its names, and bytes that go to it in few, large writes.
  *
  * While it is written the file stands as NAME.part; sinkfile_close() gives it its name, and never over a file that came to
- * stand there meanwhile.  FIFOs, devices and "-" are written as they are.
+ * stand there meanwhile.  NAME.part is locked as long as it is written: nobody replaces it, not with force either.  FIFOs, devices
+ * and "-" are written as they are; "-" that is an empty file can be gone back in.
  *
  * Bytes are queued: small ones are copied, large ones are kept by reference until the next flush or settle.  A failed write is
  * latched: size_bytes then says what is in the file, so that its owner can make something whole of it.
@@ -50,7 +51,7 @@ struct sinkfile {
 
 /*
  * Open path for writing.  *f must be zero or released.
- * Returns: ERR_OK; ERR_SYS (it exists and force is not set, an unfinished NAME.part stands there, a folder, what the system
+ * Returns: ERR_OK; ERR_SYS (it exists and force is not set, an unfinished NAME.part stands there or is being written, a folder, what the system
  * says); ERR_ARG (a terminal); ERR_AGAIN (a FIFO that nobody reads, wait not set); ERR_END (stopped while waiting);
  * ERR_NOMEM.  Role: io, blocks.
  */

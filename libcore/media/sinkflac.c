@@ -285,7 +285,9 @@ static enum err set_up(struct sink *s)
 	if (m->sample == SAMPLE_F32 || m->sample == SAMPLE_F64) {
 		m->converts = true;
 		m->sample = SAMPLE_S24;
-		snprintf(s->note, sizeof(s->note), "%s is stored as 24 bit with dither: FLAC holds no float",
+		s->stored = SAMPLE_S24;
+		s->dithers = true;
+		snprintf(s->change, sizeof(s->change), "%s becomes s24 with dither: FLAC holds no float",
 			track_sample_name((enum sample)s->track.sample));
 		enum err e = convert_init(&m->convert, (enum sample)s->track.sample, SAMPLE_S24, true, s->track.id);
 		if (e)

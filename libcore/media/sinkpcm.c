@@ -196,7 +196,7 @@ static enum err choose_samples(struct sink *s, struct track *stored, struct err_
 	m->swaps = s->args.format == SINK_AIFF;
 	if (apple && s->track.sample == SAMPLE_S24_32) {
 		m->converts = true;
-		stored->sample = SAMPLE_S24;
+		stored->sample = s->stored = SAMPLE_S24;
 		enum err e = convert_init(&m->convert, SAMPLE_S24_32, SAMPLE_S24, false, 0);
 		if (e)
 			return err_say(why, e, s->file.path, "%s", err_text(e));
@@ -210,6 +210,12 @@ static enum err choose_samples(struct sink *s, struct track *stored, struct err_
 	return ERR_OK;
 }
 
+/* The name of a format that cannot say "to the end" in a way that programs read, or NULL. */
+static const char *needs_file(enum sink_format format)
+{
+	return format == SINK_AIFF ? "AIFF" : format == SINK_W64 ? "W64" : format == SINK_RF64 ? "RF64" : NULL;
+}
+
 enum err sinkpcm_open(struct sink *s, struct err_why *why)
 {
 	struct track stored; /* borrows the TLVs of s->track */
@@ -219,8 +225,9 @@ enum err sinkpcm_open(struct sink *s, struct err_why *why)
 		return err_say(why, ERR_NOMEM, s->file.path, "%s", err_text(ERR_NOMEM));
 	s->state = m;
 	s->ops = &sinkpcm_ops;
-	if (s->args.format == SINK_AIFF && !s->file.is_regular)
-		return err_say(why, ERR_ARG, sinkfile_place(&s->file), "AIFF needs a file it can go back in; WAV, CAF and FLAC can go through a pipe");
+	if (!s->file.is_regular && needs_file(s->args.format))
+		return err_say(why, ERR_ARG, sinkfile_place(&s->file), "%s needs a file it can go back in, as its header holds the length; "
+			"WAV, CAF and FLAC can go through a pipe", needs_file(s->args.format));
 	enum err e = choose_samples(s, &stored, why);
 	if (e)
 		return e;

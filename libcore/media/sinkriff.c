@@ -62,7 +62,8 @@ static void put_info(struct sinkhead *h, const struct track *t)
 		n_kept++;
 	}
 	if (n_left_out)
-		snprintf(h->note, sizeof(h->note), "%u tags have no place in WAV and are left out", n_left_out);
+		snprintf(h->note, sizeof(h->note), "%u tag%s no place in WAV and %s left out", n_left_out, n_left_out == 1 ? " has" : "s have",
+			n_left_out == 1 ? "is" : "are");
 	if (h->failed)
 		return;
 	if (n_kept)

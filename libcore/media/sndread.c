@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "dsp/convert.h"
 #include "media/chanmap.h"
+#include "media/pcmread.h"
 #include "media/source.h"
 
 #include <errno.h>
@@ -20,6 +21,9 @@
 #define SPOOL_MAX_BYTES ((uint64_t)4 << 30)
 #define SPOOL_STEP_BYTES 65536u
 #define SND_SCRATCH_SAMPLES 16384u
+#define LOG_BYTES 16384u
+#define OGG_HEAD_BYTES 27
+#define OGG_PAGE_MAX_BYTES (OGG_HEAD_BYTES + 255 + 255 * 255)
 
 struct snd {
 	SNDFILE *file;
@@ -27,6 +31,7 @@ struct snd {
 	uint16_t channels;
 	enum sample sample;
 	int64_t pos, n_frames;
+	bool is_cut;              /* there is less of the file than its header says */
 	struct convert convert;   /* s32 to s24 */
 	int32_t *scratch;
 	bool is_permuted;
@@ -99,6 +104,8 @@ static enum err sndread_read(struct source *s, uint8_t *dst, size_t max_frames, 
 		source_warn(s, "libsndfile gave up at frame %" PRId64 ": %s", r->pos, sf_strerror(r->file));
 	else if (r->n_frames > r->pos && !(s->stop && *s->stop))
 		source_warn(s, "cut short: %" PRId64 " of %" PRId64 " frames are there", r->pos, r->n_frames);
+	else if (r->is_cut && !(s->stop && *s->stop))
+		source_warn(s, "cut short: %" PRId64 " frames are there", r->pos);
 	return ERR_END;
 }
 
@@ -288,6 +295,46 @@ static enum err take_layout(struct source *s, struct snd *r, struct err_why *why
 	return ERR_OK;
 }
 
+/*
+ * libsndfile takes what is there for all there is, and tells of it in its log alone: "data : 4876 (should be 2408)", the
+ * first of them the header's, or "… truncated".
+ */
+static bool log_tells_of_a_cut(SNDFILE *file)
+{
+	char log[LOG_BYTES] = "";
+	unsigned long long promised, there;
+
+	sf_command(file, SFC_GET_LOG_INFO, log, (int)sizeof(log));
+	const char *data = strstr(log, "\ndata : ");
+	if (data && sscanf(data, "\ndata : %llu (should be %llu)", &promised, &there) == 2)
+		return promised > there && !pcmread_is_unknown(promised);
+	return strstr(log, "truncated");
+}
+
+/* Does the file end with a whole page of Ogg that is marked as the last of its stream? */
+static bool ogg_has_an_end(int fd)
+{
+	uint8_t block[OGG_PAGE_MAX_BYTES];
+	off_t before = lseek(fd, 0, SEEK_CUR), size = lseek(fd, 0, SEEK_END);
+	bool ends = false;
+
+	if (before < 0 || size < 0 || lseek(fd, before, SEEK_SET) < 0)
+		return true;
+	off_t from = size > OGG_PAGE_MAX_BYTES ? size - OGG_PAGE_MAX_BYTES : 0;
+	ssize_t n = pread(fd, block, OGG_PAGE_MAX_BYTES, from);
+	for (ssize_t at = 0; at + OGG_HEAD_BYTES <= n; at++) {
+		const uint8_t *page = block + at;
+		if (memcmp(page, "OggS", 5) || at + OGG_HEAD_BYTES + page[26] > n) /* with its version, 0 */
+			continue;
+		ssize_t page_bytes = OGG_HEAD_BYTES + page[26];
+		for (unsigned i = 0; i < page[26]; i++)
+			page_bytes += page[OGG_HEAD_BYTES + i];
+		if (at + page_bytes == n)
+			ends = page[5] & 4;
+	}
+	return ends;
+}
+
 enum err sndread_open(struct source *s, struct source_bytes *in, struct err_why *why)
 {
 	struct snd *r = sniff(in) ? calloc(1, sizeof(*r)) : NULL;
@@ -305,7 +352,12 @@ enum err sndread_open(struct source *s, struct source_bytes *in, struct err_why 
 		return e;
 	if (in->is_regular && lseek(in->fd, in->base_bytes, SEEK_SET) < 0)
 		return err_sys(why, s->name);
-	r->file = sf_open_fd(in->is_regular ? in->fd : r->spool_fd, SFM_READ, &info, 0);
+	int fd = in->is_regular ? in->fd : r->spool_fd;
+	/* A copy: libsndfile closes the descriptor of what it does not know, whatever it is told. */
+	int copy_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (copy_fd < 0)
+		return err_sys(why, s->name);
+	r->file = sf_open_fd(copy_fd, SFM_READ, &info, 1);
 	if (!r->file) {
 		if (sf_error(NULL) == SF_ERR_UNRECOGNISED_FORMAT || sf_error(NULL) == SF_ERR_SYSTEM) {
 			sndread_release(s);
@@ -323,6 +375,7 @@ enum err sndread_open(struct source *s, struct source_bytes *in, struct err_why 
 	source_set_pcm(s, (uint32_t)info.samplerate, r->channels, r->sample);
 	r->n_frames = info.frames >= 0 && info.frames < INT64_MAX / 2 ? info.frames : -1;
 	s->n_frames = r->n_frames;
+	r->is_cut = log_tells_of_a_cut(r->file) || ((info.format & SF_FORMAT_TYPEMASK) == SF_FORMAT_OGG && !ogg_has_an_end(fd));
 	take_tags(s, r->file);
 	if ((e = take_layout(s, r, why)))
 		return e;

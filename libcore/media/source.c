@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "base/role.h"
 #include "base/utf8.h"
+#include "media/livesource.h"
 #include "wire/packet.h"
 
 #include <errno.h>
@@ -280,24 +281,12 @@ bool source_is_stream(const uint8_t *head, size_t n_bytes)
 	return n_bytes >= 6 && get_le32(head) == PACKET_SYNC && head[4] >> 4 == PACKET_VERSION >> 4;
 }
 
-/* Devices are not files: the words are kept for them, and "./jack:x" is how a file of that name is written. */
-static bool is_device(const char *spec)
-{
-	static const char *const prefix[] = { "pulse:", "pipewire:", "jack:", "alsa:" };
-
-	for (size_t i = 0; i < ARRAY_LEN(prefix); i++) {
-		if (!strncmp(spec, prefix[i], strlen(prefix[i])))
-			return true;
-	}
-	return false;
-}
-
 static enum err open_path(struct source *s, const char *path, const struct source_args *args, struct err_why *why)
 {
 	struct stat st;
 
 	if (!strcmp(path, "-")) {
-		snprintf(s->name, sizeof(s->name), "stdin");
+		snprintf(s->name, sizeof(s->name), "<stdin>");
 		s->fd = args->stdin_fd;
 		if (isatty(s->fd))
 			return err_say(why, ERR_ARG, s->name, "is a terminal: there is no audio to read");
@@ -351,6 +340,12 @@ enum err source_open_bytes(struct source *s, const char *name, struct source_byt
 	return e;
 }
 
+enum err source_unknown(struct err_why *why, const char *name)
+{
+	return err_say(why, ERR_FORMAT, name, "is in no audio format known here, and no weir stream; \"ffmpeg -i FILE -f wav - | weir capture -\" reads more; "
+		"headerless samples are weir capture raw:FILE with -r, -c and -f");
+}
+
 enum err source_open(struct source *s, const char *spec, const struct source_args *args, struct err_why *why)
 {
 	enum err e = ERR_FORMAT;
@@ -360,10 +355,12 @@ enum err source_open(struct source *s, const char *spec, const struct source_arg
 	s->fd = -1;
 	s->n_frames = -1;
 	s->stop = args->stop;
-	if (is_device(spec)) {
-		const char *colon = strchr(spec, ':');
-		snprintf(s->name, sizeof(s->name), "%.*s", (int)(colon[1] ? strlen(spec) : (size_t)(colon - spec)), spec);
-		return err_say(why, ERR_DEVICE, s->name, "this build has no audio devices: files, pipes, raw: and gen: only");
+	/* Devices are not files: the words are kept for them, and "./jack:x" is how a file of that name is written. */
+	if (live_is_device(spec)) {
+		size_t n = strlen(spec);
+		snprintf(s->name, sizeof(s->name), "%.*s", (int)(n && spec[n - 1] == ':' ? n - 1 : n), spec);
+		e = livesource_open(s, spec, args, why);
+		goto out;
 	}
 	if (!strncmp(spec, "gen:", 4)) {
 		snprintf(s->name, sizeof(s->name), "%s", spec);
@@ -388,8 +385,7 @@ enum err source_open(struct source *s, const char *spec, const struct source_arg
 		e = err_say(why, ERR_FORMAT, s->name,
 			"is a weir stream, not an audio file: it needs no capture, give it to the next tool as it is");
 	} else if ((e = open_content(s, &in, why)) == ERR_AGAIN) {
-		e = err_say(why, ERR_FORMAT, s->name, "is in no audio format known here; headerless samples are read as raw:%s with -r, -c and -f",
-			s->owns_fd ? s->name : "-");
+		e = source_unknown(why, s->name);
 	}
 out:
 	if (e)
@@ -400,6 +396,7 @@ out:
 enum err source_read(struct source *s, uint8_t *dst, size_t max_frames, struct source_block *b)
 {
 	memset(b, 0, sizeof(*b));
+	b->utc_ns = UNITS_UNKNOWN_NS;
 	enum err e = s->ops->read(s, dst, max_frames, b);
 	b->pos += s->shift_frames;
 	return e;

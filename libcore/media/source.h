@@ -9,6 +9,7 @@
  *   flacread    FLAC and Ogg FLAC by libFLAC;  vorbisread  Ogg Vorbis by libvorbisfile;  mp3read  MP3 by libmpg123
  *   sndread     what else libsndfile knows (VOC, WAV with ADPCM, ALAC in CAF …); it must seek, so pipes are spooled
  *   rawread     "raw:PATH" with rate, channels and format given;   genread  "gen:…"
+ *   livesource  a device: "pulse:…", "pipewire:…", "jack:…", "alsa:…"
  *
  * A source may be moved (copied byte by byte, the old one forgotten): no adapter keeps a pointer to it.
  */
@@ -23,10 +24,12 @@
 /* What was asked for on the command line; zero = the source's own. */
 struct source_args {
 	uint32_t rate_hz;         /* for raw: and gen: the rate to make; elsewhere not looked at (resampling is the caller's) */
-	uint16_t channels;        /* likewise for raw: and gen: */
-	const char *format;       /* for raw: "s16" "s16be" "s24" … "u8" "alaw" "ulaw"; for gen: "s16"… "f32"; NULL */
+	uint16_t channels;        /* likewise for raw: and gen:; of a device so many */
+	const char *format;       /* for raw: "s16" "s16be" "s24" … "u8" "alaw" "ulaw"; for gen: and devices "s16"… "f32"; NULL */
 	int64_t duration_frames;  /* gen: to end after this many; −1 endless */
 	int stdin_fd;             /* what "-" means */
+	int64_t ring_ns;          /* devices: how long the reader may pause; 0 is 2 s */
+	uint32_t block_frames;    /* devices: frames a block; 0 the device's own */
 	const volatile sig_atomic_t *stop;
 };
 
@@ -37,6 +40,7 @@ struct source_block {
 	uint64_t gap_frames;      /* a hole of this length begins at pos (then n_frames is 0) */
 	uint16_t gap_reason;      /* enum packet_gap_reason */
 	uint16_t flags;           /* PACKET_CONCEALED, PACKET_DISCONT … for the packet */
+	int64_t utc_ns;           /* wall clock of pos; UNITS_UNKNOWN_NS */
 	bool track_changed;       /* source->track has new tags or layout (a chained link): announce it again */
 };
 
@@ -72,13 +76,14 @@ struct source {
 	bool cut;                 /* something was lost: shorter than promised, damaged, a hole */
 	uint64_t damaged_bytes;
 	uint64_t lost_frames;
+	uint64_t clipped_samples; /* by a change of the sample format on the way, see reshape.h */
 	char note[256];           /* worth saying with -v: "the sizes in the header are unknown, read to the end"; "" none */
 	char warning[256];        /* worth saying always, once: what was lost and where; "" none */
 	struct err_why why;
 };
 
 /*
- * Open what `spec` names: "-", "raw:PATH" or "raw:-", "gen:…", or a path.
+ * Open what `spec` names: "-", "raw:PATH" or "raw:-", "gen:…", a device, or a path.
  * Returns: ERR_OK; ERR_FORMAT (nothing here knows it), ERR_SYS (cannot be opened), ERR_ARG, ERR_LIMIT (an impossible
  * rate or channel count), with *why.  Allocates.  Role: io, may block on a FIFO.
  */
@@ -92,6 +97,9 @@ enum err source_seek(struct source *s, int64_t pos) WEIR_MUSTUSE;
 /* Leave out the first n_frames: what follows is the new beginning, at position 0. */
 enum err source_trim(struct source *s, int64_t n_frames) WEIR_MUSTUSE;
 void source_release(struct source *s);
+
+/* The words for an input that nothing here knows, which ERR_AGAIN leaves to the caller.  Returns: ERR_FORMAT. */
+enum err source_unknown(struct err_why *why, const char *name);
 
 /*
  * Does fd hold a weir stream?  Looks at the first bytes without taking them where that can be (regular files: pread),

@@ -24,6 +24,7 @@ struct vorbis {
 	int64_t pos;
 	int64_t shift;            /* ours minus the library's position */
 	unsigned n_holes;
+	int64_t first_hole_pos;
 	bool hole;                /* one has been met, and its length is not known yet */
 };
 
@@ -103,7 +104,8 @@ static enum err decode(struct source *s, struct vorbis *v, size_t max_frames, st
 
 	if (n == OV_HOLE || n == OV_EBADLINK) {
 		v->hole = true;
-		v->n_holes++;
+		if (!v->n_holes++)
+			v->first_hole_pos = v->pos;
 		return ERR_OK;
 	}
 	if (n <= 0) {
@@ -115,7 +117,8 @@ static enum err decode(struct source *s, struct vorbis *v, size_t max_frames, st
 		if (v->file.oy.fill > v->file.oy.returned && !v->in.stopped)
 			source_warn(s, "ends in the middle of a page, after frame %" PRId64, v->pos);
 		if (v->n_holes)
-			source_warn(s, "damaged: %u holes, %" PRIu64 " frames lost", v->n_holes, s->lost_frames);
+			source_warn(s, "damaged: %u hole%s, %" PRIu64 " frames lost, from frame %" PRId64 " (%.3f s) on", v->n_holes,
+				v->n_holes == 1 ? "" : "s", s->lost_frames, v->first_hole_pos, (double)v->first_hole_pos / track_rate_hz(&s->track));
 		return ERR_END;
 	}
 	v->plane_frames = (size_t)n;

@@ -10,13 +10,19 @@
  * The window is the reference's first two seconds from where it is louder than -60 dBFS.  The track is held from its
  * start to one second behind the window; the part from one second before the window to one behind is correlated with
  * it.  Correlation is divided by the track's energy under the window, so that a loud place does not win over a right
- * one.  Of lags that fit equally well (a steady tone fits at every period) the one nearest to zero is taken.
+ * one; what of the window lies over a hole of the track is left out, so that a place without one does not either.
+ *
+ * A sound that dies away is like itself at each of its periods, and only softer.  So among lags that are alike, and
+ * zero, the one that leaves the smallest difference is taken, and of those that leave the same (a steady tone does at
+ * every period) the one nearest to zero.
  */
 
 #define SEARCH_SECONDS 1u     /* either way */
 #define WINDOW_SECONDS 2u
 #define LOOK_SECONDS 10u      /* where the window may begin; a reference that is silent for longer is not searched */
 #define SOUND_LEVEL 1e-3      /* -60 dBFS */
+#define LEAST_LIKE 0.1        /* what is less like is like by chance */
+#define LEAST_SHARE (1.0 / 16) /* of the window's energy that must not lie over holes: less is like anything */
 
 /* Room for n_frames more of the reference's beginning.  It doubles: twelve seconds are seldom needed. */
 static enum err prefix_reserve(struct compare *c, size_t n_frames)
@@ -119,83 +125,151 @@ static double track_value(const struct compare *c, int64_t frame)
 	return frame_value(c, c->held + (size_t)frame * c->n_channels);
 }
 
-/*
- * Correlation and energy by lag, turned into likeness: z[lag + reach] is the correlation of the window with the
- * track `lag` frames later.
- */
-static int64_t best_lag(const struct compare *c, struct fft_point *z, int64_t reach)
+static bool is_hole(const struct compare *c, int64_t frame)
 {
-	double window_energy = 0, under = 0;
-	int64_t start = (int64_t)c->window_start_frame, n = (int64_t)c->window_frames;
-	for (int64_t i = 0; i < n; i++) {
-		double v = frame_value(c, c->prefix + (size_t)(start + i) * c->n_channels);
-		window_energy += v * v;
+	return frame >= 0 && (uint64_t)frame < c->held_frames && !c->present[frame];
+}
+
+/* How well a lag fits. */
+struct fit {
+	double like;              /* -1…1, whatever the levels */
+	double rest;              /* energy of the difference, as a share of the window's */
+};
+
+/*
+ * What makes out a lag: how the window correlates with the track `lag` frames later, and how much of the window's
+ * energy lies over holes there.  Index lag + reach.
+ */
+struct search {
+	int64_t reach;
+	size_t n_points;
+	struct fft fft;
+	struct fft_point *z;      /* re: the correlation */
+	struct fft_point *lost;   /* re: that energy; NULL: there are no holes */
+	struct fit *fits;
+};
+
+static void search_release(struct search *s)
+{
+	fft_release(&s->fft);
+	free(s->z);
+	free(s->lost);
+	free(s->fits);
+}
+
+static enum err search_init(struct search *s, const struct compare *c)
+{
+	*s = (struct search){ .reach = (int64_t)c->rate_hz * SEARCH_SECONDS, .n_points = 2 };
+	while (s->n_points < c->window_frames + 2 * (size_t)s->reach + 1)
+		s->n_points *= 2;
+	s->z = calloc(s->n_points, sizeof(*s->z));
+	s->fits = calloc(2 * (size_t)s->reach + 1, sizeof(*s->fits));
+	bool has_holes = memchr(c->present, 0, c->held_frames) != NULL;
+	if (has_holes)
+		s->lost = calloc(s->n_points, sizeof(*s->lost));
+	if (!s->z || !s->fits || (has_holes && !s->lost))
+		return ERR_NOMEM;
+	return fft_init(&s->fft, s->n_points);
+}
+
+/* Correlation by lag.  Returns: the window's energy. */
+static double correlate(struct search *s, const struct compare *c)
+{
+	int64_t from = (int64_t)c->window_start_frame - s->reach;
+	double energy = 0;
+
+	for (size_t i = 0; i < c->window_frames + 2 * (size_t)s->reach; i++) {
+		s->z[i].re = track_value(c, from + (int64_t)i);
+		if (s->lost)
+			s->lost[i].re = is_hole(c, from + (int64_t)i);
 	}
+	for (size_t i = 0; i < c->window_frames; i++) {
+		double v = frame_value(c, c->prefix + (c->window_start_frame + i) * c->n_channels);
+		s->z[i].im = v;
+		if (s->lost)
+			s->lost[i].im = v * v;
+		energy += v * v;
+	}
+	fft_correlate(&s->fft, s->z);
+	if (s->lost)
+		fft_correlate(&s->fft, s->lost);
+	return energy;
+}
+
+static void rate_lags(struct search *s, const struct compare *c, double window_energy)
+{
+	int64_t start = (int64_t)c->window_start_frame, n = (int64_t)c->window_frames, reach = s->reach;
+	double under = 0;
+
 	for (int64_t i = 0; i < n; i++) {
 		double v = track_value(c, start - reach + i);
 		under += v * v;
 	}
-
-	double best = 0;
 	for (int64_t lag = -reach; lag <= reach; lag++) {
-		double energy = under * window_energy;
+		struct fit *fit = &s->fits[lag + reach];
+		double seen = window_energy - (s->lost ? fmax(0, s->lost[lag + reach].re) : 0);
+		double common = s->z[lag + reach].re;
+		*fit = (struct fit){ .like = 0, .rest = (double)INFINITY };
+		if (seen >= LEAST_SHARE * window_energy && seen > 0)
+			fit->rest = fmax(0, (under + seen - 2 * common) / seen);
 		/* An all but empty stretch of the track is like nothing. */
-		double like = under > window_energy * 1e-6 ? z[lag + reach].re / sqrt(energy) : 0;
-		z[lag + reach].im = like;
-		if (like > best)
-			best = like;
+		if (isfinite(fit->rest) && under > seen * 1e-6)
+			fit->like = common / sqrt(under * seen);
 		double leaves = track_value(c, start + lag), enters = track_value(c, start + lag + n);
 		under = fmax(0, under + enters * enters - leaves * leaves);
 	}
-	if (best <= 0)
-		return 0;
+}
 
+static int64_t best_lag(const struct search *s)
+{
+	const struct fit *at_zero = s->fits + s->reach;
+	double best = 0, least = at_zero->rest;
+
+	for (int64_t lag = -s->reach; lag <= s->reach; lag++)
+		best = fmax(best, at_zero[lag].like);
+	if (best < LEAST_LIKE)
+		return 0;
 	/* What differs by less than noise explains is equal. */
 	double enough = best - 1e-9 - 0.02 * fmax(0, 1 - best);
+	for (int64_t lag = -s->reach; lag <= s->reach; lag++)
+		if (at_zero[lag].like >= enough)
+			least = fmin(least, at_zero[lag].rest);
+	double little = 1.02 * least + 1e-9;
+	if (at_zero->rest <= little && at_zero->like < enough)
+		return 0;
+
 	int64_t found = 0;
 	double like = -1;
-	for (int64_t away = 0; away <= reach && like < 0; away++) {
+	for (int64_t away = 0; away <= s->reach && like < 0; away++) {
 		for (int side = -1; side <= 1; side += 2) {
-			double v = z[side * away + reach].im;
-			if (v >= enough && v > like) {
-				like = v;
+			const struct fit *fit = &at_zero[side * away];
+			if (fit->like >= enough && fit->rest <= little && fit->like > like) {
+				like = fit->like;
 				found = side * away;
 			}
 		}
 	}
 	/* Up the hill from there: near the top neighbours are alike too. */
-	while (found < reach && z[found + 1 + reach].im > z[found + reach].im)
+	while (found < s->reach && at_zero[found + 1].like > at_zero[found].like)
 		found++;
-	while (found > -reach && z[found - 1 + reach].im > z[found + reach].im)
+	while (found > -s->reach && at_zero[found - 1].like > at_zero[found].like)
 		found--;
 	return found;
 }
 
 static enum err find_offset(struct compare *c, int64_t *offset)
 {
+	struct search s;
+
 	*offset = 0;
 	if (c->window_frames == 0)
 		return ERR_OK;
-	int64_t reach = (int64_t)c->rate_hz * SEARCH_SECONDS;
-	size_t n_points = 2;
-	while (n_points < c->window_frames + 2 * (size_t)reach + 1)
-		n_points *= 2;
-
-	struct fft fft = { 0 };
-	struct fft_point *z = calloc(n_points, sizeof(*z));
-	enum err e = z ? fft_init(&fft, n_points) : ERR_NOMEM;
-	if (e)
-		goto out;
-	int64_t start = (int64_t)c->window_start_frame;
-	for (size_t i = 0; i < c->window_frames + 2 * (size_t)reach; i++)
-		z[i].re = track_value(c, start - reach + (int64_t)i);
-	for (size_t i = 0; i < c->window_frames; i++)
-		z[i].im = frame_value(c, c->prefix + ((size_t)start + i) * c->n_channels);
-	fft_correlate(&fft, z);
-	*offset = best_lag(c, z, reach);
-out:
-	fft_release(&fft);
-	free(z);
+	enum err e = search_init(&s, c);
+	if (!e) {
+		rate_lags(&s, c, correlate(&s, c));
+		*offset = best_lag(&s);
+	}
+	search_release(&s);
 	return e;
 }
 

@@ -17,6 +17,10 @@
 #define SKEW_POINTS 80u               /* a multiple of 16: 64 bytes */
 
 typedef float four __attribute__((vector_size(16)));
+typedef float four_anywhere __attribute__((vector_size(16), aligned(4)));
+#ifndef __clang__
+typedef int four_places __attribute__((vector_size(16)));
+#endif
 
 struct points {
 	float *re, *im;
@@ -63,30 +67,12 @@ size_t spectrum_points(unsigned rate_hz)
 	return n;
 }
 
-/* The first pass: neighbours have roots of their own. */
-static void pass_first(const struct spectrum *s, struct points x, struct points y)
-{
-	size_t l = s->n_points / 4;
-	for (size_t j = 0; j < l; j++) {
-		float a_re = x.re[j] + x.re[j + 2 * l], a_im = x.im[j] + x.im[j + 2 * l];
-		float b_re = x.re[j] - x.re[j + 2 * l], b_im = x.im[j] - x.im[j + 2 * l];
-		float c_re = x.re[j + l] + x.re[j + 3 * l], c_im = x.im[j + l] + x.im[j + 3 * l];
-		/* -i times the difference */
-		float d_re = x.im[j + l] - x.im[j + 3 * l], d_im = x.re[j + 3 * l] - x.re[j + l];
-		float p_re = b_re + d_re, p_im = b_im + d_im, q_re = a_re - c_re, q_im = a_im - c_im;
-		float r_re = b_re - d_re, r_im = b_im - d_im;
-		float u_re = s->roots_re[j], u_im = s->roots_im[j], v_re = s->roots_re[2 * j], v_im = s->roots_im[2 * j];
-		float w_re = s->roots_re[3 * j], w_im = s->roots_im[3 * j];
-		y.re[4 * j] = a_re + c_re;
-		y.im[4 * j] = a_im + c_im;
-		y.re[4 * j + 1] = p_re * u_re - p_im * u_im;
-		y.im[4 * j + 1] = p_re * u_im + p_im * u_re;
-		y.re[4 * j + 2] = q_re * v_re - q_im * v_im;
-		y.im[4 * j + 2] = q_re * v_im + q_im * v_re;
-		y.re[4 * j + 3] = r_re * w_re - r_im * w_im;
-		y.im[4 * j + 3] = r_re * w_im + r_im * w_re;
-	}
-}
+/* Of a and b, which are one row of eight, four in this order. */
+#ifdef __clang__
+#define PICK(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#else
+#define PICK(a, b, i, j, k, l) __builtin_shuffle(a, b, (four_places){ i, j, k, l })
+#endif
 
 static inline four load(const float *at)
 {
@@ -96,6 +82,39 @@ static inline four load(const float *at)
 static inline void store(float *at, four v)
 {
 	*(four *)(void *)at = v;
+}
+
+/* Four rows of four as four columns, one behind the other. */
+static inline void store_columns(float *at, four a, four b, four c, four d)
+{
+	four ab_low = PICK(a, b, 0, 4, 1, 5), ab_high = PICK(a, b, 2, 6, 3, 7);
+	four cd_low = PICK(c, d, 0, 4, 1, 5), cd_high = PICK(c, d, 2, 6, 3, 7);
+	store(at, PICK(ab_low, cd_low, 0, 1, 4, 5));
+	store(at + 4, PICK(ab_low, cd_low, 2, 3, 6, 7));
+	store(at + 8, PICK(ab_high, cd_high, 0, 1, 4, 5));
+	store(at + 12, PICK(ab_high, cd_high, 2, 3, 6, 7));
+}
+
+/* The first pass: neighbours have roots of their own, and their results lie between each other. */
+static void pass_first(const struct spectrum *s, struct points x, struct points y)
+{
+	size_t l = s->n_points / 4;
+	const float *r_re = s->roots_re, *r_im = s->roots_im;
+	for (size_t j = 0; j < l; j += 4) {
+		four x0_re = load(x.re + j), x1_re = load(x.re + j + l), x2_re = load(x.re + j + 2 * l), x3_re = load(x.re + j + 3 * l);
+		four x0_im = load(x.im + j), x1_im = load(x.im + j + l), x2_im = load(x.im + j + 2 * l), x3_im = load(x.im + j + 3 * l);
+		/* d is -i times the difference. */
+		four a_re = x0_re + x2_re, a_im = x0_im + x2_im, b_re = x0_re - x2_re, b_im = x0_im - x2_im;
+		four c_re = x1_re + x3_re, c_im = x1_im + x3_im, d_re = x1_im - x3_im, d_im = x3_re - x1_re;
+		four p_re = b_re + d_re, p_im = b_im + d_im, q_re = a_re - c_re, q_im = a_im - c_im;
+		four o_re = b_re - d_re, o_im = b_im - d_im;
+		four u_re = load(r_re + j), u_im = load(r_im + j);
+		four v_re = { r_re[2 * j], r_re[2 * j + 2], r_re[2 * j + 4], r_re[2 * j + 6] };
+		four v_im = { r_im[2 * j], r_im[2 * j + 2], r_im[2 * j + 4], r_im[2 * j + 6] };
+		four w_re = u_re * v_re - u_im * v_im, w_im = u_re * v_im + u_im * v_re;
+		store_columns(y.re + 4 * j, a_re + c_re, p_re * u_re - p_im * u_im, q_re * v_re - q_im * v_im, o_re * w_re - o_im * w_im);
+		store_columns(y.im + 4 * j, a_im + c_im, p_re * u_im + p_im * u_re, q_re * v_im + q_im * v_re, o_re * w_im + o_im * w_re);
+	}
 }
 
 /* m neighbours share a root; m is a multiple of 4, and 4 l m points are all. */
@@ -155,14 +174,30 @@ static struct points transform(struct spectrum *s)
 	return x;
 }
 
+/* Two channels side by side, the usual case, four frames at a time. */
+static void window_pair(struct points x, const float *window, const float *frames, size_t n)
+{
+	for (size_t i = 0; i < n; i += 4) {
+		four low = *(const four_anywhere *)(const void *)(frames + 2 * i), high = *(const four_anywhere *)(const void *)(frames + 2 * i + 4);
+		store(x.re + i, PICK(low, high, 0, 2, 4, 6) * load(window + i));
+		store(x.im + i, PICK(low, high, 1, 3, 5, 7) * load(window + i));
+	}
+}
+
 void spectrum_add(struct spectrum *s, float *power, const float *a, const float *b, size_t stride)
 {
 	size_t n = s->n_points;
-	for (size_t i = 0; i < n; i++) {
-		s->re[0][i] = a[i * stride] * s->window[i];
-		s->im[0][i] = b ? b[i * stride] * s->window[i] : 0.0f;
+	struct points z = { s->re[0], s->im[0] };
+	const float *window = s->window;
+	if (stride == 2 && b == a + 1) {
+		window_pair(z, window, a, n);
+	} else {
+		for (size_t i = 0; i < n; i++) {
+			z.re[i] = a[i * stride] * window[i];
+			z.im[i] = b ? b[i * stride] * window[i] : 0.0f;
+		}
 	}
-	struct points z = transform(s);
+	z = transform(s);
 	power[0] += z.re[0] * z.re[0] + z.im[0] * z.im[0];
 	for (size_t k = 1; k <= n / 2; k++) {
 		float p = z.re[k] * z.re[k] + z.im[k] * z.im[k], q = z.re[n - k] * z.re[n - k] + z.im[n - k] * z.im[n - k];

@@ -89,6 +89,17 @@ const struct values_key *values_find(const char *name, size_t name_bytes)
 	return NULL;
 }
 
+bool values_is_compared(const struct values_key *key)
+{
+	return key->offset >= offsetof(struct values, frames_offset);
+}
+
+bool values_is_costly(const struct values_key *key)
+{
+	return key->offset == offsetof(struct values, true_peak_dbtp) ||
+		(key->offset >= offsetof(struct values, integrated_lufs) && key->offset <= offsetof(struct values, short_term_lufs));
+}
+
 /* ---- limits ---- */
 
 static void list_keys(char *out, size_t out_bytes)

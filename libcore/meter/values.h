@@ -43,6 +43,10 @@ const struct values_key *values_find(const char *name, size_t name_bytes);
 extern const struct values_key values_keys[];
 extern const unsigned values_n_keys;
 
+/* Only there if the track is compared with another; not there where neither loudness nor true peak is measured. */
+bool values_is_compared(const struct values_key *key);
+bool values_is_costly(const struct values_key *key);
+
 static inline double values_get(const struct values *v, const struct values_key *key)
 {
 	double d;

@@ -216,7 +216,8 @@ void control_release(struct control *c)
 	if (!c->path[0])
 		return;
 	if (c->running) {
-		(void)!write(c->wake[1], "", 1);
+		close(c->wake[1]);
+		c->wake[1] = -1;
 		pthread_join(c->thread, NULL);
 		pthread_mutex_destroy(&c->lock);
 	}

@@ -11,8 +11,6 @@
 #include <string.h>
 
 #define MAX_WORDS 66
-#define NOBODY (-1)
-#define ALL (-2)
 
 void desk_init(struct desk *d)
 {
@@ -76,24 +74,39 @@ static enum err parse(const char *which, const char *option, const char *text, d
 
 /* ---- who ---- */
 
-static int find(const struct desk *d, const char *word)
+/* All; or those of a name; or, where nobody has such a name, the one of that number. */
+struct who {
+	const char *name;         /* NULL: not by name */
+	unsigned long number;     /* from 1; 0: not by number */
+};
+
+static const struct who all = { NULL, 0 };
+
+/* Returns: false if there is nobody. */
+static bool find(const struct desk *d, const char *word, struct who *who)
 {
 	char *end;
-	unsigned long number = isdigit((unsigned char)*word) ? strtoul(word, &end, 10) : 0;
 
+	*who = (struct who){ .name = word };
 	for (unsigned i = 0; i < d->n_tracks; i++)
 		if (!strcmp(d->tracks[i].name, word))
-			return (int)i;
-	if (isdigit((unsigned char)*word) && !*end && number >= 1 && number <= d->n_tracks)
-		return (int)number - 1;
-	return NOBODY;
+			return true;
+	*who = (struct who){ .number = isdigit((unsigned char)*word) ? strtoul(word, &end, 10) : 0 };
+	return who->number >= 1 && who->number <= d->n_tracks && !*end;
 }
 
-static void set(struct desk *d, int who, const char *which, double value)
+static bool is_meant(const struct desk *d, unsigned i, const struct who *who)
+{
+	if (who->name)
+		return i < d->n_tracks && !strcmp(d->tracks[i].name, who->name);
+	return !who->number || who->number - 1 == i;
+}
+
+static void set(struct desk *d, const struct who *who, const char *which, double value)
 {
 	for (unsigned i = 0; i <= d->n_tracks; i++) {
 		struct desk_track *t = i < d->n_tracks ? &d->tracks[i] : &d->others;
-		if (who != ALL && (int)i != who)
+		if (!is_meant(d, i, who))
 			continue;
 		if (!strcmp(which, "gain")) {
 			t->gain = value;
@@ -137,16 +150,16 @@ enum err desk_check_option(const char *which, const char *option, const char *te
 
 enum err desk_option(struct desk *d, const char *which, const char *option, const char *text, struct err_why *why)
 {
-	char who[128];
+	char name[128];
+	struct who who = all;
 	double value;
-	enum err e = parse(which, option, split(text, who), &value, why);
-	int i = who[0] ? find(d, who) : ALL;
+	enum err e = parse(which, option, split(text, name), &value, why);
 
 	if (e)
 		return e;
-	if (i == NOBODY)
-		return err_say(why, ERR_ARG, option, "'%s': no track is called %s, and they are numbered 1 to %u", text, who, d->n_tracks);
-	set(d, i, which, value);
+	if (name[0] && !find(d, name, &who))
+		return err_say(why, ERR_ARG, option, "'%s': no track is called %s, and they are numbered 1 to %u", text, name, d->n_tracks);
+	set(d, &who, which, value);
 	return ERR_OK;
 }
 
@@ -197,14 +210,14 @@ static unsigned words_of(char *line, char **words)
 static bool set_number(struct desk *d, char **words, unsigned n, struct reply *r)
 {
 	struct err_why why = { 0 };
+	struct who who = all;
 	double value;
 
 	if (n < 2 || n > 3) {
 		say(r, "error: %s [TRACK] %s\n", words[0], !strcmp(words[0], "pan") ? "-1..1" : "LEVEL");
 		return false;
 	}
-	int who = n == 3 ? find(d, words[1]) : ALL;
-	if (who == NOBODY) {
+	if (n == 3 && !find(d, words[1], &who)) {
 		say(r, "error: no track %s (1 to %u, or a name)\n", words[1], d->n_tracks);
 		return false;
 	}
@@ -212,7 +225,7 @@ static bool set_number(struct desk *d, char **words, unsigned n, struct reply *r
 		say(r, "error: %s\n", why.reason);
 		return false;
 	}
-	set(d, who, words[0], value);
+	set(d, &who, words[0], value);
 	say(r, "ok\n");
 	return true;
 }
@@ -221,16 +234,18 @@ static bool set_flag(struct desk *d, char **words, unsigned n, struct reply *r)
 {
 	bool off = !strncmp(words[0], "un", 2);
 	const char *which = words[0] + (off ? 2 : 0);
+	struct who who = all;
 
 	for (unsigned k = 1; k < n; k++)
-		if (find(d, words[k]) == NOBODY) {
+		if (!find(d, words[k], &who)) {
 			say(r, "error: no track %s (1 to %u, or a name)\n", words[k], d->n_tracks);
 			return false;
 		}
 	if (n == 1)
-		set(d, ALL, which, !off);
+		set(d, &all, which, !off);
 	for (unsigned k = 1; k < n; k++)
-		set(d, find(d, words[k]), which, !off);
+		if (find(d, words[k], &who))
+			set(d, &who, which, !off);
 	say(r, "ok\n");
 	return true;
 }

@@ -4,7 +4,7 @@
  *
  *   gain [TRACK] LEVEL    pan [TRACK] -1…1    mute [TRACK…]    unmute [TRACK…]    solo [TRACK…]    unsolo [TRACK…]    list
  *
- * TRACK is a number or a name; without one it is all of them.  LEVEL is -6dB or a factor.
+ * TRACK is a name, and means all who have it, or a number; without one it is all of them.  LEVEL is -6dB, -inf or a factor.
  */
 #ifndef TOOL_DESK_H
 #define TOOL_DESK_H

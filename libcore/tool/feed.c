@@ -116,8 +116,12 @@ enum err feed_read(struct feed *f, struct feed_track *t, uint8_t *dst, struct so
 static enum err write_gap(struct feed_track *t, struct writer *w, int64_t pos, uint64_t n_frames, uint16_t reason)
 {
 	struct packet_gap gap = { .reason = reason, .utc_ns = UNITS_UNKNOWN_NS };
+	struct writer_track *wt = writer_track(w, t->id);
 	enum err e = ERR_OK;
 
+	/* Thrown away here: the total goes into every header from now on. */
+	if (reason == PACKET_GAP_DROPPED && wt)
+		wt->dropped += (uint32_t)n_frames;
 	while (!e && n_frames) {
 		uint32_t n = n_frames < UINT32_MAX ? (uint32_t)n_frames : UINT32_MAX;
 		e = writer_gap(w, t->id, pos, n, &gap);
@@ -167,7 +171,9 @@ enum err feed_write(struct feed *f, struct feed_track *t, struct writer *w)
 		return ERR_OK;
 	struct packet p = packet_data(t->id, b.pos, (uint32_t)b.n_frames, (uint32_t)(b.n_frames * t->source.track.frame_bytes));
 	p.flags |= b.flags;
-	if (f->utc0_ns != UNITS_UNKNOWN_NS)
+	if (b.utc_ns != UNITS_UNKNOWN_NS)
+		p.utc_ns = b.utc_ns;
+	else if (f->utc0_ns != UNITS_UNKNOWN_NS)
 		p.utc_ns = f->utc0_ns + units_to_ns(b.pos, t->source.track.rate_num, t->source.track.rate_den);
 	return writer_commit(w, &p);
 }

@@ -331,7 +331,8 @@ enum err feeder_start(struct feeder *f, struct err_why *why)
 void feeder_release(struct feeder *f)
 {
 	if (f->running) {
-		(void)!write(f->wake[1], "", 1);
+		close(f->wake[1]);
+		f->wake[1] = -1;
 		pthread_join(f->thread, NULL);
 	}
 	for (unsigned i = 0; i < f->n_entries; i++) {

@@ -4,6 +4,8 @@
  */
 #include "tool/input.h"
 
+#include "media/live.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -112,22 +114,12 @@ static enum err open_undecoded(struct input *in, struct source_bytes *bytes, con
 	return e ? e : err_say(why, ERR_FORMAT, in->name, "is audio, but neither Ogg Opus nor a weir stream: use capture to read it");
 }
 
-/* raw: and gen: are sources too, where a tool takes audio at all. */
-static enum err open_source(struct input *in, const char *name, const struct input_options *o, struct err_why *why)
+/* Generators, raw samples and devices need to be told more than a name: capture takes them.  A file of such a name is a file. */
+static bool is_for_capture(const char *name)
 {
-	struct source source;
-	char word[128];
-	enum err e = source_open(&source, name, &o->source, why);
-
-	if (e)
-		return e;
-	in->fd = -1;
-	snprintf(in->name, sizeof(in->name), "%s", name);
-	if ((e = track_set_name(&source.track, feed_name_of(name, word, sizeof(word)))) || (e = feed_open(&in->feed, &source, 1, o->block_frames, why))) {
-		source_release(&source);
-		return err_say(why, e, in->name, "%s", err_text(e));
-	}
-	return ERR_OK;
+	if (strncmp(name, "gen:", 4) && strncmp(name, "raw:", 4) && !live_is_device(name))
+		return false;
+	return access(name, F_OK) != 0;
 }
 
 enum err input_open(struct input *in, const char *name, const struct input_options *o, struct err_why *why)
@@ -137,8 +129,8 @@ enum err input_open(struct input *in, const char *name, const struct input_optio
 
 	memset(in, 0, sizeof(*in));
 	in->fd = -1;
-	if (!o->streams_only && !o->undecoded && !strncmp(name, "gen:", 4))
-		return open_source(in, name, o, why);
+	if (!o->has_fd && is_for_capture(name))
+		return err_say(why, ERR_ARG, name, "is for capture, and the stream that makes is for the other tools: weir capture %.100s | ...", name);
 	if ((e = open_named(in, name, o, why)))
 		goto out;
 	source_bytes_open(&bytes, in->fd, o->reader.stop ? o->reader.stop : o->source.stop);
@@ -156,6 +148,7 @@ enum err input_open(struct input *in, const char *name, const struct input_optio
 	if (e == ERR_AGAIN) {
 		/* Damage at the beginning of a stream may reach further than the head: then the reader finds it, or says so. */
 		e = open_stream(in, &bytes, o, why);
+		in->is_unknown = true;
 	}
 out:
 	if (e)
@@ -163,12 +156,22 @@ out:
 	return e;
 }
 
+/* What failed, and why; of what is no stream either, what it might have been. */
+static void explain(struct input *in, enum err e)
+{
+	struct reader *r = &in->reader;
+
+	if (e == ERR_FORMAT && in->is_unknown && !r->have_sid && !r->began_as_stream)
+		(void)source_unknown(&r->why, in->name);
+	in->why = in->is_stream ? r->why : in->ogg ? in->ogg->why : in->feed.why;
+}
+
 enum err input_next(struct input *in, struct packet *p)
 {
 	enum err e = in->is_stream ? reader_next(&in->reader, p) : in->ogg ? oggfeed_next(in->ogg, p) : feed_next(&in->feed, p);
 
 	if (e && e != ERR_AGAIN && e != ERR_END)
-		in->why = in->is_stream ? in->reader.why : in->ogg ? in->ogg->why : in->feed.why;
+		explain(in, e);
 	return e;
 }
 
@@ -177,7 +180,7 @@ enum err input_fill(struct input *in)
 	enum err e = in->is_stream ? reader_fill(&in->reader) : in->ogg ? oggfeed_fill(in->ogg) : feed_fill(&in->feed);
 
 	if (e)
-		in->why = in->is_stream ? in->reader.why : in->ogg ? in->ogg->why : in->feed.why;
+		explain(in, e);
 	return e;
 }
 

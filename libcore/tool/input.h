@@ -16,6 +16,7 @@ struct input {
 	char name[256];
 	struct reader reader;     /* is_stream */
 	struct feed feed;         /* not */
+	bool is_unknown;          /* a stream is looked for behind its head, which was nothing that is known */
 	struct oggfeed *ogg;      /* neither: Ogg Opus undecoded; owned, with its user pointer */
 	void *ogg_user;
 	struct err_why why;

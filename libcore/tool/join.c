@@ -126,7 +126,7 @@ enum err join_open(struct join *j, char *const *names, unsigned n, const struct 
 		n_stdin += !strcmp(j->sources[i].name, "-");
 	}
 	if (n_stdin > 1)
-		return err_say(why, ERR_ARG, "-", "stdin can be one input only");
+		return err_say(why, ERR_ARG, "<stdin>", "can be one input only");
 	for (unsigned i = 0; i < j->n_sources && !e; i++)
 		e = begin_source(j, &j->sources[i], why);
 	j->n_hungry = j->n_sources;

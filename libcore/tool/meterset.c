@@ -9,6 +9,22 @@ void meterset_init(struct meterset *s, const struct meterset_options *options, s
 	*s = (struct meterset){ .options = options, .tool = tool, .due = due, .arg = arg };
 }
 
+/* They differ in rate or channels: says so, and how the reference is made to fit. */
+static enum err say_unlike(struct meterset *s, const struct track *r, const struct meter *m)
+{
+	char remedy[64] = "";
+	size_t n = 0;
+	const bool in_k = m->rate_hz % 1000 == 0;
+
+	if (r->rate_num != m->rate_num || r->rate_den != m->rate_den)
+		n = (size_t)snprintf(remedy, sizeof(remedy), " -r %u%s", in_k ? m->rate_hz / 1000 : m->rate_hz, in_k ? "k" : "");
+	if (r->channels != m->n_channels)
+		snprintf(remedy + n, sizeof(remedy) - n, " -c %u", m->n_channels);
+	return err_say(&s->why, ERR_FORMAT, s->options->compare_path,
+		"has %u channel%s at %u Hz, track %u has %u at %u Hz: they cannot be compared; weir capture%s %s makes them alike",
+		r->channels, r->channels == 1 ? "" : "s", track_rate_hz(r), m->id, m->n_channels, m->rate_hz, remedy, s->options->compare_path);
+}
+
 static enum err compare_entry(struct meterset *s, struct meterset_entry *e, unsigned nth)
 {
 	struct err_why *why = &s->why;
@@ -17,8 +33,7 @@ static enum err compare_entry(struct meterset *s, struct meterset_entry *e, unsi
 		return err;
 	const struct track *r = e->reference.track;
 	if (r->rate_num != e->meter.rate_num || r->rate_den != e->meter.rate_den || r->channels != e->meter.n_channels)
-		return err_say(why, ERR_FORMAT, s->options->compare_path, "has %u channel%s at %u Hz, track %u has %u at %u Hz: they cannot be compared",
-			r->channels, r->channels == 1 ? "" : "s", track_rate_hz(r), e->meter.id, e->meter.n_channels, e->meter.rate_hz);
+		return say_unlike(s, r, &e->meter);
 	err = meter_compare(&e->meter, reference_read, &e->reference);
 	if (err)
 		*why = e->reference.why;
@@ -62,6 +77,7 @@ void meterset_release(struct meterset *s)
 	s->entries = NULL;
 	s->meters = NULL;
 	s->n_meters = 0;
+	s->n_coded = 0;
 	s->n_intervals = 0;
 }
 
@@ -74,6 +90,8 @@ static enum err take_track(struct meterset *s, struct input *in, const struct pa
 	if (!t || !user || t->kind != TRACK_AUDIO || !select_match(&s->options->tracks, t))
 		return ERR_OK;
 	if (!track_is_pcm(t)) {
+		if (!s->n_coded++)
+			s->coded_id = t->id;
 		snprintf(thing, sizeof(thing), "track %u", t->id);
 		if (!s->tool->quiet)
 			tool_warn(s->tool, thing, "is %s and not measured: decode it first", track_codec_name(t->codec, codec));

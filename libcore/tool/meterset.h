@@ -31,6 +31,8 @@ struct meterset {
 	struct meterset_entry **entries; /* in order of appearance */
 	struct meter **meters;        /* the same, for reports */
 	unsigned n_meters;
+	unsigned n_coded;             /* tracks that were asked for and are no PCM */
+	unsigned coded_id;            /* the first of them */
 	int64_t n_intervals;          /* that have passed */
 	struct err_why why;
 };

@@ -745,12 +745,13 @@ enum err mixer_measure(struct mixer *m, struct mixer_levels *l)
 	if (!(e = join_outs(m)))
 		e = run(m);
 
-	/* What the filter still holds. */
-	memset(m->work, 0, (size_t)m->block_frames * m->channels * sizeof(*m->work));
-	truepeak_run(&l->truepeak, l->true_peaks, m->work, m->block_frames < 32 ? m->block_frames : 32);
+	/*
+	 * What the filter still holds stays there, as in a meter: behind the last frames nothing is known, and to take it for
+	 * silence would turn every end that is cut off into a peak that no meter finds.
+	 */
 	for (unsigned c = 0; c < m->channels; c++) {
 		l->sample_peak = fmax(l->sample_peak, (double)l->peaks[c]);
-		l->true_peak = fmax(l->true_peak, (double)l->true_peaks[c]);
+		l->true_peak = fmax(l->true_peak, (double)fmaxf(l->true_peaks[c], l->peaks[c]));
 	}
 	l->integrated_lufs = l->has_loudness ? loudness_read(&l->loudness).integrated_lufs : NAN;
 out:

@@ -670,7 +670,7 @@ static enum err look(struct mixin *m, struct mixin_input *input, bool *stdin_use
 	input->is_regular = true;
 	if (!strcmp(input->name, "-")) {
 		if (*stdin_used)
-			return err_say(&m->why, ERR_ARG, "-", "stdin cannot be two inputs");
+			return err_say(&m->why, ERR_ARG, "<stdin>", "cannot be two inputs");
 		*stdin_used = true;
 		if (isatty(STDIN_FILENO))
 			return err_say(&m->why, ERR_ARG, "<stdin>", "is a terminal: there is no stream to read");

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- numbers ---- */
 
@@ -96,11 +97,15 @@ int64_t opt_time_frames(const struct opt_time *t, uint32_t rate_num, uint32_t ra
 	return t->is_frames ? t->value : units_from_ns(t->value, rate_num, rate_den);
 }
 
-/* "-6dB" → −6; a bare factor → its decibels. */
+/* "-6dB" → −6; a bare factor → its decibels; "-inf" and "-infdB" → what a factor of 0 is. */
 static enum err parse_db(const char *text, double *db)
 {
 	const char *rest = parse_signed(text, db);
 
+	if (!strcasecmp(text, "-inf") || !strcasecmp(text, "-infdB")) {
+		*db = -INFINITY;
+		return ERR_OK;
+	}
 	if (!rest)
 		return ERR_ARG;
 	if (!strcmp(rest, "dB") || !strcmp(rest, "db") || !strcmp(rest, "DB"))
@@ -191,11 +196,28 @@ static const char *unit_of(enum opt_kind kind)
 	}
 }
 
+/* A bare number that is too small, of what people count in thousands, lacks a k; a level that is negative its dB. */
+static const char *unit_left_out(const struct opt *row, const char *text)
+{
+	double v;
+	const char *rest = parse_signed(text, &v);
+
+	if (!rest || *rest)
+		return "";
+	if ((row->kind == OPT_KIND_RATE || row->kind == OPT_KIND_BITRATE) && v < row->min && v * 1000 >= row->min && v * 1000 <= row->max)
+		return "k";
+	return row->kind == OPT_KIND_DB && v < 0 && v >= row->min && v <= row->max ? "dB" : "";
+}
+
 static enum err say_range(const struct opt *row, const char *option, const char *text, struct err_why *why)
 {
-	char lo[32], hi[32];
-	return err_say(why, ERR_ARG, option, "'%s' is not %s from %s to %s%s", text, what_is_wanted(row->kind), plain(row->min, lo),
-		plain(row->max, hi), unit_of(row->kind));
+	char lo[32], hi[32], meant[80] = "";
+	const char *unit = unit_left_out(row, text);
+
+	if (*unit)
+		snprintf(meant, sizeof(meant), "; is %.40s%s meant?", text, unit);
+	return err_say(why, ERR_ARG, option, "'%s' is not %s from %s to %s%s%s", text, what_is_wanted(row->kind), plain(row->min, lo),
+		plain(row->max, hi), unit_of(row->kind), meant);
 }
 
 static enum err time_value(const struct opt *row, const char *option, const char *text, struct err_why *why)
@@ -294,6 +316,51 @@ static const struct opt *find_letter(const struct opt *const tables[2], char let
 	return NULL;
 }
 
+/* How many letters must be changed, put in or left out to make b of a, of names up to 31 long; two that are exchanged are one. */
+static unsigned distance(const char *a, size_t n_a, const char *b, size_t n_b)
+{
+	unsigned row[3][32]; /* of the prefixes of a: this one, the one before, and the one before that */
+
+	for (size_t j = 0; j <= n_b; j++)
+		row[0][j] = (unsigned)j;
+	for (size_t i = 1; i <= n_a; i++) {
+		memcpy(row[2], row[1], sizeof(row[1]));
+		memcpy(row[1], row[0], sizeof(row[0]));
+		row[0][0] = (unsigned)i;
+		for (size_t j = 1; j <= n_b; j++) {
+			unsigned least = row[1][j - 1] + (a[i - 1] != b[j - 1]);
+			least = row[1][j] + 1 < least ? row[1][j] + 1 : least;
+			least = row[0][j - 1] + 1 < least ? row[0][j - 1] + 1 : least;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && row[2][j - 2] + 1 < least)
+				least = row[2][j - 2] + 1;
+			row[0][j] = least;
+		}
+	}
+	return row[0][n_b];
+}
+
+/* The option that may have been meant: its beginning was given, or it is a slip or two away.  NULL: none comes near. */
+static const char *nearest(const struct opt *const tables[2], const char *name, size_t length)
+{
+	unsigned least = length < 5 ? 2 : 3; /* and fewer than that */
+	const char *found = NULL;
+
+	if (length < 2 || length > 31)
+		return NULL;
+	for (int t = 0; t < 2; t++)
+		for (const struct opt *row = tables[t]; row && row->kind != OPT_KIND_END; row++) {
+			size_t n = row->name ? strlen(row->name) : 0;
+			if (!n || n > 31)
+				continue;
+			unsigned d = length > 2 && length < n && !strncmp(row->name, name, length) ? 0 : distance(name, length, row->name, n);
+			if (d < least) {
+				least = d;
+				found = row->name;
+			}
+		}
+	return found;
+}
+
 static enum err parse_long(const struct opt *const tables[2], const char *arg, char **argv, int argc, int *i, struct err_why *why)
 {
 	const char *name = arg + 2, *equals = strchr(name, '=');
@@ -302,8 +369,10 @@ static enum err parse_long(const struct opt *const tables[2], const char *arg, c
 	const struct opt *row = find_long(tables, name, length);
 
 	snprintf(shown, sizeof(shown), "--%.*s", (int)(length > 70 ? 70 : length), name);
-	if (!row)
-		return err_say(why, ERR_ARG, shown, "is not an option (--help lists them)");
+	if (!row) {
+		const char *near = nearest(tables, name, length);
+		return err_say(why, ERR_ARG, shown, near ? "is not an option; did you mean --%s? (--help lists them)" : "is not an option (--help lists them)", near);
+	}
 	if (row->kind == OPT_KIND_OPTIONAL && equals)
 		return opt_value(row, shown, equals + 1, why);
 	if (!takes_argument(row)) {

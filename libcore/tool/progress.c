@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,9 +18,15 @@ static int64_t now_ns(void)
 	return (int64_t)ts.tv_sec * UNITS_NS_PER_S + ts.tv_nsec;
 }
 
-void progress_begin(struct progress *p, const struct tool *t)
+static bool is_pipe(int fd)
 {
-	*p = (struct progress){ .on = isatty(STDERR_FILENO) && !t->quiet, .tool = t->name };
+	struct stat st;
+	return !fstat(fd, &st) && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+}
+
+void progress_begin(struct progress *p, struct tool *t)
+{
+	*p = (struct progress){ .on = isatty(STDERR_FILENO) && !t->quiet && !is_pipe(STDOUT_FILENO), .tool = t };
 	if (p->on) {
 		/* Short work shows nothing. */
 		p->start_ns = now_ns();
@@ -50,7 +57,7 @@ void progress_update(struct progress *p, double position_s, double total_s)
 	p->next_ns = now + EVERY_NS;
 	double elapsed_s = (double)(now - p->start_ns) / UNITS_NS_PER_S;
 	double speed = position_s / elapsed_s;
-	int n = snprintf(line, sizeof(line), "%s: %s", p->tool, clock_text(position_s, position));
+	int n = snprintf(line, sizeof(line), "%s: %s", p->tool->name, clock_text(position_s, position));
 	if (total_s > 0)
 		n += snprintf(line + n, sizeof(line) - (size_t)n, " of %s (%.0f %%)", clock_text(total_s, total),
 			fmin(100, 100 * position_s / total_s));
@@ -61,12 +68,12 @@ void progress_update(struct progress *p, double position_s, double total_s)
 		size.ws_col = 80;
 	fprintf(stderr, "\r%.*s\033[K", size.ws_col - 1, line);
 	fflush(stderr);
-	p->shown = true;
+	p->tool->line_shown = true;
 }
 
 void progress_end(struct progress *p)
 {
-	if (p->shown)
-		fprintf(stderr, "\r\033[K");
-	p->shown = p->on = false;
+	if (p->on)
+		tool_clear_line(p->tool);
+	p->on = false;
 }

@@ -1,8 +1,11 @@
 /*
  * Frames on their way, of a narrow track: payload, gathered where they must be converted, resampler, the writer's arena
  * (or, to be converted, `flat`, and the arena).  Of a wide track or with several threads: payload, planes, resampler,
- * planes, the arena; and so many frames are gathered that threads get enough to do at a time.  What is gathered, and the
- * sizes of the packets that go out, do not depend on the number of threads.
+ * planes, the arena.
+ *
+ * Of a wide track so many frames are gathered that threads get enough to do at a time, and while they work on them this
+ * thread writes what they made before, and gathers what is next.  What is gathered, when it is written, and the sizes of
+ * the packets that go out, do not depend on the number of threads.
  */
 #include "tool/retime.h"
 
@@ -27,6 +30,13 @@ struct mark {
 	uint16_t flags;
 };
 
+/* Planes of the work format, a pointer a channel. */
+struct batch {
+	void **in;                /* of piece_frames */
+	void **out;               /* of room_frames */
+	size_t in_frames, out_frames;
+};
+
 struct retime {
 	struct retime_options options;
 	struct writer *writer;
@@ -45,11 +55,13 @@ struct retime {
 	size_t gathered_frames;
 	uint8_t *gathered;        /* interleaved: piece_frames in the work format */
 	uint8_t *flat;            /* interleaved: packet_frames in the work format, to be converted */
-	/* planes of the work format, a pointer a channel; NULL if everything is interleaved */
-	uint8_t *samples;
-	void **in_planes;         /* of piece_frames */
-	void **out_planes;        /* of room_frames */
-	void **planes_at;         /* the same, from some frame on */
+	struct batch batches[2];  /* the second only where turns overlap with the rest */
+	struct batch *batch;      /* that is being gathered; NULL if everything is interleaved */
+	struct batch *turning;    /* that threads work on; NULL none */
+	bool overlaps;
+	uint8_t *samples;         /* of the batches */
+	void **pointers;          /* theirs, and planes_at */
+	void **planes_at;         /* planes of either, from some frame on */
 	/* the run of frames that is going on */
 	bool running;
 	int64_t in_pos;           /* end of what came */
@@ -117,7 +129,7 @@ static void **planes_from(const struct retime *r, void *const *planes, size_t at
 /* Interleaved frames behind those that are gathered. */
 static void split(const struct retime *r, const void *from, size_t n_frames)
 {
-	void **to = planes_from(r, r->in_planes, r->gathered_frames);
+	void **to = planes_from(r, r->batch->in, r->gathered_frames);
 	const double *sample = from;
 
 	if (!r->is_double) {
@@ -130,9 +142,9 @@ static void split(const struct retime *r, const void *from, size_t n_frames)
 }
 
 /* Frames that came out, interleaved. */
-static void join(const struct retime *r, void *to, size_t at, size_t n_frames)
+static void join(const struct retime *r, void *to, void *const *planes, size_t at, size_t n_frames)
 {
-	void **from = planes_from(r, r->out_planes, at);
+	void **from = planes_from(r, planes, at);
 	double *sample = to;
 
 	if (!r->is_double) {
@@ -186,7 +198,7 @@ static enum err write_flat(struct retime *r, uint8_t *to, uint8_t *from, size_t 
 	return commit(r, n_frames);
 }
 
-static enum err write_planes(struct retime *r, size_t n_frames)
+static enum err write_planes(struct retime *r, void *const *planes, size_t n_frames)
 {
 	enum err e = ERR_OK;
 
@@ -195,7 +207,7 @@ static enum err write_planes(struct retime *r, size_t n_frames)
 		uint8_t *to = writer_reserve(r->writer, n * r->out_frame_bytes);
 		if (!to)
 			return r->writer->failed;
-		join(r, r->converts_out ? r->flat : to, at, n);
+		join(r, r->converts_out ? r->flat : to, planes, at, n);
 		e = write_flat(r, to, r->converts_out ? r->flat : to, n);
 		at += n;
 	}
@@ -210,10 +222,12 @@ static enum err resample(struct retime *r, const void *from, size_t n_frames, bo
 {
 	size_t got = r->room_frames;
 	uint8_t *to = NULL;
-	void *room = r->out_planes;
+	void *room;
 	enum err e;
 
-	if (!r->out_planes) {
+	if (r->batch) {
+		room = r->batch->out;
+	} else {
 		if (!(to = writer_reserve(r->writer, r->packet_frames * r->out_frame_bytes)))
 			return r->writer->failed;
 		room = r->converts_out ? r->flat : to;
@@ -223,7 +237,7 @@ static enum err resample(struct retime *r, const void *from, size_t n_frames, bo
 	*more = got == r->room_frames;
 	if (e || !got)
 		return e;
-	return to ? write_flat(r, to, room, got) : write_planes(r, got);
+	return to ? write_flat(r, to, room, got) : write_planes(r, room, got);
 }
 
 /* ---- frames in ---- */
@@ -243,21 +257,66 @@ static enum err work_flat(struct retime *r, const uint8_t *from, size_t n_frames
 	return e;
 }
 
-static enum err work_gathered(struct retime *r)
+/* From frame `done` of a batch on. */
+static enum err work_planes(struct retime *r, const struct batch *b, size_t done, bool more)
 {
-	size_t done = 0, n = r->gathered_frames;
-	bool more = true;
 	enum err e = ERR_OK;
 
-	r->gathered_frames = 0;
-	if (!n || !r->in_planes)
-		return n ? work_flat(r, r->gathered, n) : ERR_OK;
-	while (!e && (done < n || more)) {
+	while (!e && (done < b->in_frames || more)) {
 		size_t taken;
-		e = resample(r, planes_from(r, r->in_planes, done), n - done, false, &taken, &more);
+		e = resample(r, planes_from(r, b->in, done), b->in_frames - done, false, &taken, &more);
 		done += taken;
 	}
 	return e;
+}
+
+/* The turn that is going on comes to its end; what it made is left to be written, unless there was too little room. */
+static enum err complete(struct retime *r, struct batch *b)
+{
+	size_t taken;
+	enum err e;
+
+	r->turning = NULL;
+	if ((e = resampler_wait(r->resampler, &taken, &b->out_frames)))
+		return e;
+	if (taken == b->in_frames && b->out_frames < r->room_frames)
+		return ERR_OK;
+	size_t made = b->out_frames;
+	b->out_frames = 0;
+	if ((e = write_planes(r, b->out, made)))
+		return e;
+	return work_planes(r, b, taken, true);
+}
+
+/* One batch into its turn, the one before out of it. */
+static enum err overlap(struct retime *r, bool ending)
+{
+	struct batch *before = r->turning, *next = r->batch;
+	enum err e = before ? complete(r, before) : ERR_OK;
+
+	if (!e && next->in_frames) {
+		e = resampler_start(r->resampler, next->in, next->in_frames, next->out, r->room_frames);
+		r->turning = next;
+		r->batch = next == r->batches ? r->batches + 1 : r->batches;
+	}
+	if (before && !e)
+		e = write_planes(r, before->out, before->out_frames);
+	if (!e && ending && (before = r->turning) && !(e = complete(r, before)))
+		e = write_planes(r, before->out, before->out_frames);
+	return e;
+}
+
+static enum err work_gathered(struct retime *r, bool ending)
+{
+	size_t n = r->gathered_frames;
+
+	r->gathered_frames = 0;
+	if (!r->batch)
+		return n ? work_flat(r, r->gathered, n) : ERR_OK;
+	r->batch->in_frames = n;
+	if (r->overlaps)
+		return overlap(r, ending);
+	return n ? work_planes(r, r->batch, 0, true) : ERR_OK;
 }
 
 /* n_frames, at most a piece, to those that are gathered. */
@@ -266,15 +325,15 @@ static void gather(struct retime *r, const uint8_t *from, size_t n_frames)
 	uint8_t *to = r->gathered;
 	size_t n_bytes = n_frames * r->work_frame_bytes;
 
-	if (!r->in_planes)
+	if (!r->batch)
 		to += r->gathered_frames * r->work_frame_bytes;
 	if (!from)
 		memset(to, 0, n_bytes);
 	else if (r->converts_in)
 		(void)convert_run(&r->to_work, to, from, n_frames * r->channels);
-	else if (!r->in_planes)
+	else if (!r->batch)
 		memcpy(to, from, n_bytes);
-	if (r->in_planes)
+	if (r->batch)
 		split(r, from && !r->converts_in ? from : to, n_frames);
 	r->gathered_frames += n_frames;
 }
@@ -284,7 +343,7 @@ static enum err take_frames(struct retime *r, const uint8_t *from, size_t n_fram
 {
 	enum err e;
 
-	if (from && !r->converts_in && !r->in_planes)
+	if (from && !r->converts_in && !r->batch)
 		return work_flat(r, from, n_frames);
 	while (n_frames) {
 		size_t room = r->piece_frames - r->gathered_frames, n = n_frames < room ? n_frames : room;
@@ -292,7 +351,7 @@ static enum err take_frames(struct retime *r, const uint8_t *from, size_t n_fram
 		gather(r, from, n);
 		from = from ? from + n * r->in_frame_bytes : NULL;
 		n_frames -= n;
-		if (r->gathered_frames >= r->turn_frames && (e = work_gathered(r)))
+		if (r->gathered_frames >= r->turn_frames && (e = work_gathered(r, false)))
 			return e;
 	}
 	return ERR_OK;
@@ -354,7 +413,7 @@ static enum err end_run(struct retime *r)
 	if (!r->running)
 		return ERR_OK;
 	r->running = false;
-	if ((e = work_gathered(r)))
+	if ((e = work_gathered(r, true)))
 		return e;
 	for (bool more = r->resampler; more && !e;) {
 		size_t taken;
@@ -479,7 +538,7 @@ static enum err open_resampler(struct retime *r, const struct track *t, struct e
 		return err_say(why, ERR_LIMIT, "-r", "from %u/%u Hz to %u Hz cannot be resampled", t->rate_num, t->rate_den, o->rate_hz);
 	struct resampler_options ro = {
 		.in_hz = t->rate_num, .out_hz = (uint32_t)out_hz, .channels = t->channels, .quality = o->quality, .phase = o->phase,
-		.is_double = r->is_double, .is_planar = r->in_planes, .n_threads = r->in_planes ? o->n_threads : 1,
+		.is_double = r->is_double, .is_planar = r->batch, .n_threads = r->batch ? o->n_threads : 1,
 	};
 	return resampler_new(&r->resampler, &ro, why);
 }
@@ -493,19 +552,27 @@ static uint8_t *take_bytes(size_t n_bytes)
 
 static enum err take_planes(struct retime *r)
 {
-	size_t sample_bytes = r->work_frame_bytes / r->channels;
-	size_t in_bytes = units_round_up(r->piece_frames * sample_bytes, 64), out_bytes = units_round_up(r->room_frames * sample_bytes, 64);
+	size_t sample_bytes = r->work_frame_bytes / r->channels, n_batches = r->overlaps ? 2 : 1, channels = r->channels;
+	/* An odd number of cache lines each: the same frame of all planes must not fall into one set of the cache. */
+	size_t in_bytes = (units_round_up(r->piece_frames * sample_bytes, 64) | 64) + 128;
+	size_t out_bytes = (units_round_up(r->room_frames * sample_bytes, 64) | 64) + 128;
 
-	r->in_planes = calloc(3 * (size_t)r->channels, sizeof(*r->in_planes));
-	r->samples = take_bytes(r->channels * (in_bytes + out_bytes));
-	if (!r->in_planes || !r->samples)
+	r->pointers = calloc((2 * n_batches + 1) * channels, sizeof(*r->pointers));
+	r->samples = take_bytes(n_batches * channels * (in_bytes + out_bytes));
+	if (!r->pointers || !r->samples)
 		return ERR_NOMEM;
-	r->out_planes = r->in_planes + r->channels;
-	r->planes_at = r->in_planes + 2 * r->channels;
-	for (unsigned c = 0; c < r->channels; c++) {
-		r->in_planes[c] = r->samples + c * in_bytes;
-		r->out_planes[c] = r->samples + r->channels * in_bytes + c * out_bytes;
+	r->planes_at = r->pointers;
+	for (size_t i = 0; i < n_batches; i++) {
+		struct batch *b = &r->batches[i];
+		uint8_t *samples = r->samples + i * channels * (in_bytes + out_bytes);
+		b->in = r->pointers + (2 * i + 1) * channels;
+		b->out = r->pointers + (2 * i + 2) * channels;
+		for (size_t c = 0; c < channels; c++) {
+			b->in[c] = samples + c * in_bytes;
+			b->out[c] = samples + channels * in_bytes + c * out_bytes;
+		}
 	}
+	r->batch = r->batches;
 	return ERR_OK;
 }
 
@@ -514,9 +581,16 @@ static enum err take_room(struct retime *r)
 	bool wide = r->channels >= WIDE_CHANNELS;
 	size_t piece = PIECE_SAMPLES / r->channels;
 
-	r->piece_frames = piece < PIECE_MIN_FRAMES ? PIECE_MIN_FRAMES : piece > PIECE_MAX_FRAMES ? PIECE_MAX_FRAMES : piece;
-	r->turn_frames = wide && !r->options.live ? r->piece_frames : 1;
-	r->room_frames = wide ? 2 * r->piece_frames : r->packet_frames;
+	piece = piece < PIECE_MIN_FRAMES ? PIECE_MIN_FRAMES : piece > PIECE_MAX_FRAMES ? PIECE_MAX_FRAMES : piece;
+	r->piece_frames = piece;
+	r->overlaps = wide && !r->options.live;
+	r->turn_frames = r->overlaps ? piece : 1;
+	r->room_frames = r->packet_frames;
+	if (wide) {
+		/* As a rule all that a piece makes. */
+		size_t made = (size_t)scale(r, (int64_t)piece) + piece;
+		r->room_frames = made < 8 * piece ? made : 8 * piece;
+	}
 	r->gathered = take_bytes(r->piece_frames * r->work_frame_bytes);
 	r->flat = take_bytes(r->packet_frames * r->work_frame_bytes);
 	if (!r->gathered || !r->flat)
@@ -581,7 +655,7 @@ void retime_free(struct retime *r)
 	resampler_free(r->resampler);
 	free(r->gathered);
 	free(r->flat);
-	free(r->in_planes);
+	free(r->pointers);
 	free(r->samples);
 	free(r);
 }

@@ -149,6 +149,8 @@ static void print_line(struct stats *s, bool final)
 		add(&l, ", \"%s\": %" PRIu64, s->extra[i].key, (uint64_t)atomic_load_explicit(s->extra[i].value, memory_order_relaxed));
 	add_threads(&l, s->ticks_per_s);
 	add(&l, "}\n");
+	if (s->fd == STDERR_FILENO)
+		tool_clear_line(s->tool);
 	for (size_t done = 0; done < l.n;) {
 		ssize_t n = write(s->fd, l.text + done, l.n - done);
 		if (n > 0)

@@ -4,6 +4,7 @@
 #include "tool/preroll.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -258,6 +259,11 @@ static enum err open_piece(struct take *t, int64_t pos)
 		t->is_open = true;
 		t->n_pieces++;
 		plan_cut(t, pos);
+		/* A file is told of when it is finished, with what its samples became; stdout is not. */
+		if (t->sink.change[0] && t->n_pieces == 1 && s->options.change && !strcmp(path, "-"))
+			s->options.change(s->options.user, "<stdout>", t->sink.change);
+		if (t->sink.left_out[0] && t->n_pieces == 1 && s->options.change)
+			s->options.change(s->options.user, strcmp(path, "-") ? path : "<stdout>", t->sink.left_out);
 		if (t->sink.note[0] && t->n_pieces == 1 && s->options.note)
 			s->options.note(s->options.user, path, t->sink.note);
 	}
@@ -274,12 +280,18 @@ static enum err close_piece(struct take *t, bool complete)
 	enum err e = keep_why(t, sink_close(&t->sink, complete));
 	t->is_open = false;
 	s->clipped_samples += t->sink.clipped_samples;
+	if (t->sink.clipped_samples && s->options.change) {
+		char text[64];
+		snprintf(text, sizeof(text), "%" PRIu64 " sample%s clipped", t->sink.clipped_samples, t->sink.clipped_samples == 1 ? "" : "s");
+		s->options.change(s->options.user, strcmp(t->sink.file.path, "-") ? t->sink.file.path : "<stdout>", text);
+	}
 	if (!e && complete) {
 		s->n_files++;
 		if (s->options.finished && strcmp(t->sink.file.path, "-"))
 			s->options.finished(s->options.user, &(struct takes_file){
 				.path = t->sink.file.path, .track = &t->sink.track, .format = s->options.sink.format,
-				.n_frames = t->sink.n_frames, .size_bytes = t->sink.file.size_bytes });
+				.n_frames = t->sink.n_frames, .size_bytes = t->sink.file.size_bytes, .stored = t->sink.stored,
+				.dithers = t->sink.dithers });
 	}
 	sink_release(&t->sink);
 	return e;
@@ -778,7 +790,7 @@ const char *takes_describe(const struct takes_file *f, char out[static 128])
 	unsigned long long h = ms / 3600000, m = ms / 60000 % 60, s = ms / 1000 % 60;
 	double n = (double)f->size_bytes / 1000;
 	unsigned unit = 0;
-	char time[40];
+	char time[40], samples[40];
 
 	if (h)
 		snprintf(time, sizeof(time), "%llu:%02llu:%02llu.%03u", h, m, s, (unsigned)(ms % 1000));
@@ -786,7 +798,14 @@ const char *takes_describe(const struct takes_file *f, char out[static 128])
 		snprintf(time, sizeof(time), "%llu:%02llu.%03u", m, s, (unsigned)(ms % 1000));
 	for (; n >= 999.95 && unit + 1 < ARRAY_LEN(units); unit++)
 		n /= 1000;
-	snprintf(out, 128, "%s %s%s%s %u Hz %u ch, %.1f %s", time, sink_format_name(f->format), track_is_pcm(t) ? " " : "",
-		track_is_pcm(t) ? track_sample_name((enum sample)t->sample) : "", track_rate_hz(t), t->channels, n, units[unit]);
+	if (!track_is_pcm(t))
+		samples[0] = 0;
+	else if (f->stored && f->stored != t->sample)
+		snprintf(samples, sizeof(samples), " %s (of %s%s)", track_sample_name(f->stored), track_sample_name((enum sample)t->sample),
+			f->dithers ? ", dithered" : "");
+	else
+		snprintf(samples, sizeof(samples), " %s", track_sample_name((enum sample)t->sample));
+	snprintf(out, 128, "%s %s%s %u Hz %u ch, %.1f %s", time, sink_format_name(f->format), samples, track_rate_hz(t), t->channels, n,
+		units[unit]);
 	return out;
 }

@@ -23,6 +23,8 @@ struct takes_file {
 	const struct track *track;
 	enum sink_format format;
 	uint64_t n_frames, size_bytes;
+	enum sample stored;          /* what PCM became in the file; 0: the track's own */
+	bool dithers;                /* on the way there */
 };
 
 struct takes_options {
@@ -33,6 +35,7 @@ struct takes_options {
 	bool sync;
 	int64_t t0_utc_ns;           /* wall-clock of position 0, or UNITS_UNKNOWN_NS */
 	void (*finished)(void *user, const struct takes_file *f);
+	void (*change)(void *user, const char *thing, const char *text); /* of samples or tags, which the file holds no more */
 	void (*note)(void *user, const char *thing, const char *text);
 	void (*warn)(void *user, const char *thing, const char *text);
 	void *user;
@@ -86,7 +89,7 @@ enum err takes_finish(struct takes *s, bool complete) WEIR_MUSTUSE;
 
 void takes_release(struct takes *s);
 
-/* A finished file for people: "10:00.000 opus 48000 Hz 2 ch, 7.2 MB".  Returns: out. */
+/* A finished file for people: "10:00.000 opus 48000 Hz 2 ch, 7.2 MB", "0:02.000 flac s24 (of f32, dithered) 48000 Hz 2 ch, 0.3 MB".  Returns: out. */
 const char *takes_describe(const struct takes_file *f, char out[static 128]);
 
 #endif

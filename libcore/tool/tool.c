@@ -96,7 +96,14 @@ WEIR_PRINTF(3, 0) static void print_line(struct tool *t, const char *thing, cons
 		return;
 	}
 	snprintf(t->last_message, sizeof(t->last_message), "%.*s", (int)sizeof(t->last_message) - 1, line);
+	tool_clear_line(t);
 	fprintf(stderr, "%s: %s\n", t->name, tool_printable(line, shown, sizeof(shown)));
+}
+
+void tool_clear_line(struct tool *t)
+{
+	if (atomic_exchange(&t->line_shown, false))
+		fputs("\r\033[K", stderr);
 }
 
 void tool_warn(struct tool *t, const char *thing, const char *fmt, ...)
@@ -151,7 +158,7 @@ static void print_help(const struct tool *t, const struct opt *options, const st
 static _Noreturn void print_and_exit(struct tool *t)
 {
 	if (fflush(stdout) || ferror(stdout)) {
-		fprintf(stderr, "%s: stdout: %s\n", t->name, strerror(errno));
+		fprintf(stderr, "%s: <stdout>: %s\n", t->name, strerror(errno));
 		exit(TOOL_FAILED);
 	}
 	exit(TOOL_DONE);
@@ -165,6 +172,22 @@ static bool has_letter(const struct opt *options, char letter)
 			return true;
 	}
 	return false;
+}
+
+/* -o and its like are what everybody tries first, where a stream goes to standard output. */
+static bool is_output_option(const char *thing)
+{
+	return !strncmp(thing, "-o", 2) || !strcmp(thing, "--output") || !strcmp(thing, "--out");
+}
+
+static bool writes_stream(const char *name)
+{
+	static const char *const reports[] = { "meter", "inspect", "play" };
+
+	for (size_t i = 0; i < sizeof(reports) / sizeof(reports[0]); i++)
+		if (!strcmp(name, reports[i]))
+			return false;
+	return true;
 }
 
 void tool_begin(struct tool *t, const char *name, const char *synopsis, const char *summary, const struct opt *options,
@@ -202,6 +225,9 @@ void tool_begin(struct tool *t, const char *name, const char *synopsis, const ch
 		printf("%s (weir) %s\n", name, WEIR_VERSION);
 		print_and_exit(t);
 	}
+	if (e && is_output_option(why.thing) && !has_letter(options, 'o'))
+		snprintf(why.reason, sizeof(why.reason), "%s", writes_stream(name) ? "is not an option: the stream goes to stdout, and weir mux -o FILE makes a file of the stream" :
+			"is not an option: what there is to read goes to stdout");
 	if (e) {
 		tool_say(t, e, &why);
 		exit(TOOL_USAGE);
@@ -213,12 +239,13 @@ void tool_begin(struct tool *t, const char *name, const char *synopsis, const ch
 
 int tool_end(struct tool *t, enum err e, const struct err_why *why)
 {
+	tool_clear_line(t);
 	tool_say(t, e, why);
 	if (fflush(stdout) || ferror(stdout)) {
 		if (errno == EPIPE && (e == ERR_OK || e == ERR_CUT))
 			e = ERR_GONE;
 		else if (e == ERR_OK || e == ERR_CUT) {
-			fprintf(stderr, "%s: stdout: %s\n", t->name, strerror(errno));
+			fprintf(stderr, "%s: <stdout>: %s\n", t->name, strerror(errno));
 			e = ERR_SYS;
 		}
 	}

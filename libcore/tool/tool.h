@@ -8,6 +8,7 @@
 #include "tool/opt.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -24,6 +25,7 @@ struct tool {
 	const char *stats_path;      /* --stats-file */
 	uint64_t n_suppressed;       /* repeated messages counted, not printed */
 	char last_message[512];
+	atomic_bool line_shown;      /* a progress line stands on the terminal: cleared before anything else is printed */
 };
 
 /*
@@ -39,6 +41,8 @@ extern volatile sig_atomic_t tool_stop;
 
 /* One line to stderr, "name: thing: reason".  The same line again is counted and said as a number at the end. */
 void tool_warn(struct tool *t, const char *thing, const char *fmt, ...) WEIR_PRINTF(3, 4);
+/* Take a progress line off the terminal, if there is one: before anything is printed past these functions. */
+void tool_clear_line(struct tool *t);
 /* Only with -v. */
 void tool_note(struct tool *t, const char *thing, const char *fmt, ...) WEIR_PRINTF(3, 4);
 /* The line of a failure; nothing for ERR_OK, ERR_END, ERR_GONE, ERR_CUT without a reason. */

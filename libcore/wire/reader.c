@@ -185,13 +185,14 @@ void reader_describe_loss(const struct reader *r, char *out, size_t out_bytes)
 	} else if (r->headless) {
 		SAY("begins in the middle of a stream");
 	} else if (r->end_reason == PACKET_END_TRUNCATED) {
-		SAY("was cut short before it came here");
+		SAY("was damaged or cut short before it came here");
 	} else if (r->end_reason == PACKET_END_ERROR) {
 		SAY("was ended by an error before it came here");
 	}
 	if (r->damaged_bytes)
-		SAY("%s%" PRIu64 " bytes damaged in %" PRIu64 " places", n ? ", " : "", r->damaged_bytes, r->n_resyncs ? r->n_resyncs : 1);
+		SAY("%s%" PRIu64 " byte%s damaged in %" PRIu64 " place%s", n ? ", " : "", r->damaged_bytes, r->damaged_bytes == 1 ? "" : "s",
+			r->n_resyncs ? r->n_resyncs : 1, r->n_resyncs > 1 ? "s" : "");
 	if (gaps)
-		SAY("%s%" PRIu64 " frames lost in %" PRIu64 " gaps", n ? ", " : "", lost_frames, gaps);
+		SAY("%s%" PRIu64 " frame%s lost in %" PRIu64 " gap%s", n ? ", " : "", lost_frames, lost_frames == 1 ? "" : "s", gaps, gaps == 1 ? "" : "s");
 #undef SAY
 }

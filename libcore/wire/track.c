@@ -407,12 +407,14 @@ const char *track_channel_name(const struct track *t, unsigned i, char out[stati
 		}
 		at += (uint32_t)length + 1;
 	}
-	if (t->layout == TRACK_LAYOUT_WAVE) {
-		unsigned k = 0;
-		for (unsigned bit = 0; bit < ARRAY_LEN(wave_names); bit++)
-			if (t->wave_mask >> bit & 1 && k++ == i)
-				return wave_names[bit];
-	}
+	uint64_t mask = t->layout == TRACK_LAYOUT_WAVE ? t->wave_mask : 0;
+	/* Families 0 and 1 (RFC 7845 5.1.1.2) have the usual speakers; a decoder hands them out in WAVE order. */
+	if (t->layout == TRACK_LAYOUT_OPUS && t->opus_family <= 1)
+		mask = track_usual_mask(t->channels);
+	unsigned k = 0;
+	for (unsigned bit = 0; bit < ARRAY_LEN(wave_names); bit++)
+		if (mask >> bit & 1 && k++ == i)
+			return wave_names[bit];
 	snprintf(out, 16, "ch%u", i + 1);
 	return out;
 }

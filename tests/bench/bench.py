@@ -71,7 +71,7 @@ class Bench:
 
     def case(self, title, entries, goals=()):
         """entries: (name, command, needed program or None); the first is ours; goals: (peer, 'cpu'|'wall', most)."""
-        if self.args.patterns and not any(p in title for p in self.args.patterns):
+        if not self.wants(title):
             return
         entries = [e for e in entries if e[2] is None or shutil.which(e[2])]
         figures = {name: [] for name, _, _ in entries}
@@ -123,6 +123,7 @@ def main():
         b = Bench(args)
         files(b, floor)
         meters(b, build)
+        resampling(b, floor)
     finally:
         shutil.rmtree(work)
 
@@ -219,14 +220,53 @@ def meters(b, build):
     if subprocess.run(["meter", "-q", "--plot", "ours.png", "--report", "ours.txt", "in.wav"], stderr=subprocess.DEVNULL).returncode == 0:
         b.case("meter: R128, and a picture of waveform, loudness and spectrum", [
             ("weir", "meter -q -y --plot ours.png in.wav >/dev/null", None),
-            ("sox, spectrum alone", "sox in.wav -n remix 1,2 spectrogram -x 1600 -o theirs.png", "sox"),
-            ("ffmpeg, spectrum alone", "ffmpeg -v error -nostats -y -i in.wav -lavfi showspectrumpic=s=1600x900 theirs.png", "ffmpeg"),
-        ], [("sox, spectrum alone", "cpu", 1.0), ("ffmpeg, spectrum alone", "cpu", 1.0)])
+            ("sox, spectrum alone", "sox in.wav -n spectrogram -x 1400 -y 257 -o theirs.png", "sox"),
+        ], [("sox, spectrum alone", "cpu", 1.1)])
     kernels = build + "/tests/kernels/kernels"
     if os.access(kernels, os.X_OK):
         tick = [l for l in subprocess.run([kernels, "--bench", "levels"], capture_output=True, text=True, check=True).stdout.splitlines()
                 if "peak tick" in l]
         print("\nmeter: peak tick, 16 channels x 1024 frames (goal: 8 times the scalar loop)\n  %s" % "\n  ".join(tick))
+
+
+def resampling(b, floor):
+    """As in a file to a file, against the programs; and alone, against libsoxr on samples in memory."""
+    for from_hz, to_hz, text in ((44100, 48000, "44.1 to 48"), (96000, 44100, "96 to 44.1")):
+        titles = ["resample %s kHz, file to file" % text] + ["resample %s kHz, %s" % (text, q) for q in ("very-high", "high")]
+        if not b.wants(*titles):
+            continue
+        samples = programme(b.args.minutes, from_hz)
+        wav("from.wav", samples, from_hz, "s16")
+        samples.astype("<f4").tofile("from.f32")
+        b.case(titles[0], [
+            ("weir", "resample --quiet -r %d -f s16 from.wav | mux -q -y -o ours.wav" % to_hz, None),
+            ("weir, high", "resample --quiet -q high -r %d -f s16 from.wav | mux -q -y -o ours.wav" % to_hz, None),
+            ("sox rate -v", "sox from.wav theirs.wav rate -v %d" % to_hz, "sox"),
+            ("ffmpeg soxr 28", "ffmpeg -v error -y -i from.wav -af aresample=%d:resampler=soxr:precision=28 theirs.wav" % to_hz, "ffmpeg"),
+        ], [("sox rate -v", "cpu", 0.75), ("sox rate -v", "wall", 1.0), ("ffmpeg soxr 28", "cpu", 1.0), ("ffmpeg soxr 28", "wall", 1.0)])
+        for title, quality, recipe in zip(titles[1:], ("very-high", "high"), (6, 4)):
+            b.case(title, [
+                ("weir", "resample --quiet -q %s -r %d from.wav >/dev/null" % (quality, to_hz), None),
+                ("floor soxr", "%s soxr from.f32 2 %d %d %d" % (floor, from_hz, to_hz, recipe), None),
+            ], [("floor soxr", "cpu", 1.10)])
+    titles = ["resample 44.1 to 48 kHz, 32 channels, " + t for t in ("very-high", "high", "two threads")]
+    if not b.wants(*titles):
+        return
+    wide = np.tile(programme(b.args.minutes / 5, 44100), (1, 16))
+    wav("wide.wav", wide, 44100, "s16")
+    wide.astype("<f4").tofile("wide.f32")
+    del wide
+    for title, quality, recipe in zip(titles, ("very-high", "high"), (6, 4)):
+        b.case(title, [
+            ("weir", "resample --quiet -q %s -r 48k wide.wav >/dev/null" % quality, None),
+            ("floor soxr", "%s soxr wide.f32 32 44100 48000 %d" % (floor, recipe), None),
+            ("sox rate -v", "sox wide.wav -t raw -e float -b 32 - rate -v 48k >/dev/null", "sox"),
+            ("ffmpeg soxr 28", "ffmpeg -v error -y -i wide.wav -af aresample=48000:resampler=soxr:precision=28 -f f32le - >/dev/null", "ffmpeg"),
+        ][:2 if quality == "high" else 4], [("floor soxr", "cpu", 1.10), ("sox rate -v", "cpu", 0.75), ("ffmpeg soxr 28", "cpu", 1.0)])
+    b.case(titles[2], [
+        ("weir -j 2", "resample --quiet -j 2 -r 48k wide.wav >/dev/null", None),
+        ("weir -j 1", "resample --quiet -r 48k wide.wav >/dev/null", None),
+    ], [("weir -j 1", "wall", 1 / 1.7)])
 
 
 if __name__ == "__main__":

@@ -34,8 +34,8 @@ refusals()
 	refused 2 "-n: .*'\.wav'.*\./NAME" -n.wav
 	refused 1 "nowhere\.wav: No such file" nowhere.wav
 	refused 1 "Is a directory" .
-	refused 2 "stdin cannot be two" - -
-	refused 2 "stdin cannot be two" - raw:-
+	refused 2 "<stdin>: cannot be two" - -
+	refused 2 "<stdin>: cannot be two" - raw:-
 	: >empty.wav
 	refused 1 "empty\.wav: is empty" empty.wav
 	echo "no audio at all, this is" >text.wav

@@ -101,7 +101,7 @@ d[n // 2] ^= 0x10
 open("bad.ogg", "wb").write(d)
 PY
 	damaged cut.ogg "middle of a page"
-	damaged bad.ogg "1 holes, [0-9]+ frames lost"
+	damaged bad.ogg "1 hole, [0-9]+ frames lost, from frame [0-9]+ \\([0-9.]+ s\\) on"
 	# later audio stays in place
 	eq "$({ inspect --json file.weir || :; } | json - 'd["summary"]["frames"]["1"] + d["summary"]["lost_frames"]')" 200000
 }
@@ -143,4 +143,39 @@ if have opusenc; then
 else
 	skip_case "Ogg Opus" "opusenc is not installed"
 fi
+
+# The formats that libsndfile reads here: it takes what is there for all there is, and says so in its log at most.
+cut_by_libsndfile()
+{
+	local f size full
+	have sox || skip "sox makes the files, and is not installed"
+	sox -n -r 8000 -c 1 -b 16 plain.wav synth 2 sine 400 gain -6
+	for f in ms-adpcm ima-adpcm gsm-full-rate; do
+		sox plain.wav -e $f $f.wav
+	done
+	sox plain.wav voice.voc
+	if have flac; then
+		sox -n -r 8000 -c 1 -b 16 noise.wav synth 20 whitenoise gain -6 # more than a page
+		flac -s --ogg -o lossless.oga noise.wav
+	fi
+	for f in *-*.wav voice.voc *.oga; do
+		[ -e "$f" ] || continue
+		capture "$f" >out 2>err
+		empty err
+		full=$(inspect --json out | json - 'd["summary"]["frames"]["1"]')
+		size=$(stat -c %s "$f")
+		head -c $((size * 7 / 10)) "$f" >cut
+		expect_status 3 capture cut >out 2>err
+		one_line err '^capture: cut: .*cut short'
+		inspect --json out >lines || :
+		between "$(json lines 'd["summary"]["frames"]["1"]')" $((full / 4)) $((full * 3 / 4)) "frames of $f"
+		expect_status 3 inspect --verify out >verified
+		contains verified "not whole"
+		expect_status 3 capture - <cut >piped 2>err
+		capture -d 0.05s cut >out 2>err
+		empty err
+	done
+}
+test_case "compressed WAV, VOC, Ogg FLAC that are cut exit 3 as all others" cut_by_libsndfile
+
 done_testing

@@ -147,7 +147,7 @@ long_holes_are_passed_on()
 	eq "$status" 3
 	weirfile list c.weir 1 | grep -q "^GAP $((50 * 960 - 312)) $((71 * 960)) "
 	expect_status 3 inspect --verify c.weir >said
-	grep -q "$((192000 - 71 * 960)) frames, 1 gaps, $((71 * 960)) frames lost" said
+	grep -q "$((192000 - 71 * 960)) frames, 1 gap, $((71 * 960)) frames lost" said
 }
 
 said_gaps()
@@ -306,6 +306,21 @@ nothing_is_allocated_per_packet()
 }
 
 test_case "formats, dither and rounding" formats
+
+# Noise that is the same in two tracks would add up where they are mixed.
+tracks_have_noise_of_their_own()
+{
+	make_wav in.wav 48000 1 s16 9600
+	capture in.wav in.wav | encode | decode -f s16 | mux -q -o 't%t.raw'
+	"$PYTHON" - <<'PY'
+import numpy as np
+a, b = (np.fromfile(n, "<i2").astype(int) for n in ("t1.raw", "t2.raw"))
+assert len(a) == len(b) == 9600
+d = a - b
+assert np.abs(d).max() <= 3 and 0.5 < d.std() < 1, (np.abs(d).max(), d.std())
+PY
+}
+test_case "each track has dither of its own" tracks_have_noise_of_their_own
 test_case "clipped samples are counted" clipping_is_counted
 test_case "the samples that libopus gives to others" as_peers_decode
 test_case "the header gain is applied" header_gain

@@ -78,9 +78,13 @@ flac_is_sound()
 			flac -s -t out.flac
 		done
 	done
-	# Float becomes 24 bits, and -v says so.
-	capture -d 100smp -f f32 gen:sine | mux -v -y -o out.flac 2>err
-	contains err "24 bit with dither"
+	# Float becomes 24 bits, and the line that tells of the file says so; for stdout a line of its own does.
+	capture -d 100smp -f f32 gen:sine | mux -y -o out.flac 2>err
+	one_line err "^mux: out.flac: 0:00.002 flac s24 .of f32, dithered. 48000 Hz 2 ch, [0-9.]* kB$"
+	capture -d 100smp -f f32 gen:sine | mux -o - --format flac 2>err | cat >x.flac
+	one_line err "^mux: <stdout>: f32 becomes s24 with dither: FLAC holds no float$"
+	capture -d 100smp -f s24 gen:sine | mux -y -o out.flac 2>err
+	one_line err " flac s24 48000 Hz"
 	flac -s -t out.flac
 	eq "$(metaflac --show-bps out.flac)" 24
 	expect_status 1 sh -c 'capture -d 10smp -c 9 gen:silence | mux -o nine.flac' 2>err
@@ -148,6 +152,11 @@ tags()
 			eq "$(ffprobe -v error -show_entries format_tags=title -of csv=p=0 b.$ext)" "keep me" "ffprobe on $ext"
 		fi
 	done
+	# A picture is said to be left out where it has no place.
+	mux -y --tag METADATA_BLOCK_PICTURE=AAAA -o p.wav a.wav 2>err
+	contains err "mux: p.wav: the picture has no place in WAV and is left out"
+	mux -y --tag METADATA_BLOCK_PICTURE=AAAA -o p.flac a.wav 2>err
+	one_line err "p.flac: 0:00"
 	expect_status 2 mux --tag nonsense -o x.wav 2>err </dev/null
 	one_line err "--tag: 'nonsense' is not KEY=VALUE"
 }
@@ -165,6 +174,11 @@ rf64()
 	contains out "300000 frames (every sample right)"
 	mux -q --rf64-above 2M -o small.wav <c.weir
 	eq "$(head -c 4 small.wav)" RIFF
+	# To the byte: what stands in the RIFF size is $((1200080 - 8)).
+	mux -q --rf64-above 1200072 -o fits.wav <c.weir
+	eq "$(head -c 4 fits.wav)" RIFF "as long as may be"
+	mux -q --rf64-above 1200071 -o beyond.wav <c.weir
+	eq "$(head -c 4 beyond.wav)" RF64 "a byte more"
 	if have ffmpeg; then
 		mux -o - --format raw <c.weir >want.raw
 		ffmpeg -v error -i big.wav -f s16le - >got.raw
@@ -180,7 +194,7 @@ stdout()
 {
 	capture -d 5000smp -r 48000 -c 1 -f s16 gen:noise:white >n.weir
 	mux -o - --format raw <n.weir >want.raw
-	mux -o - --format wav <n.weir >p.wav
+	mux -o - --format wav <n.weir | cat >p.wav
 	eq "$(head -c 8 p.wav | od -An -tx1 | tr -d ' ')" "52494646ffffffff" "size of a WAV on a pipe"
 	eq "$(bytes_of p.wav)" 10044 "44 bytes and the samples"
 	mux -o - --format flac <n.weir | capture - | mux -o - --format raw >got.raw
@@ -195,10 +209,103 @@ stdout()
 	fi
 	expect_status 2 mux -o - <n.weir 2>err
 	one_line err "needs --format, one of: weir opus wav w64 rf64 flac caf aiff raw"
-	expect_status 2 mux -o - --format aiff <n.weir 2>err
-	one_line err "AIFF needs a file"
+	local ext
+	for ext in aiff w64 rf64; do
+		expect_status 2 sh -c "(mux -o - --format $ext <n.weir; echo \$? >status) 2>err | cat >got; exit \$(cat status)"
+		one_line err "<stdout>: ${ext^^} needs a file it can go back in, as its header holds the length; WAV, CAF and FLAC can go through a pipe"
+		empty got
+		mkfifo f
+		cat f >got &
+		expect_status 2 mux -o f --format $ext <n.weir 2>err
+		wait $!
+		contains err "${ext^^} needs a file"
+		empty got
+		rm f
+	done
 }
-test_case "-o - writes WAV, CAF, FLAC and raw as a pipe can" stdout
+test_case "-o - writes WAV, CAF, FLAC and raw as a pipe can, and refuses what must go back" stdout
+
+# stdout that is a file is one that can be gone back in, if it is ours from its beginning.
+stdout_file()
+{
+	capture -d 5001smp -r 48000 -c 1 -f s24 gen:noise:white >n.weir
+	mux -o - --format raw <n.weir >want.raw
+	local ext
+	for ext in wav w64 rf64 flac caf aiff; do
+		mux -q -o f.$ext <n.weir
+		mux -q -o - --format $ext <n.weir >o.$ext
+		same o.$ext f.$ext "$ext on a stdout that is a file"
+		# As it goes, too.
+		mkfifo in
+		mux -q -o - --format $ext <in >o.$ext &
+		exec 7>in
+		(capture -d 3s -r 48000 -c 1 -f s16 gen:count || :) >&7
+		wait_for 20 eval '[ "$(capture -q o.'$ext' 2>/dev/null | inspect --json | json - '\''d["summary"]["frames"].get("1", 0)'\'')" -gt 48000 ]'
+		kill -9 $!
+		wait $! 2>/dev/null || :
+		exec 7>&-
+		capture o.$ext | inspect --verify >out
+		contains out "every sample right"
+		contains out ": whole"
+		rm in
+	done
+	# Not ours: there is something in it, or it only grows.
+	(echo before; mux -q -o - --format wav <n.weir) >o.wav
+	tail -c +8 o.wav >p.wav
+	mux -q -o - --format wav <n.weir | cat >want.wav
+	same p.wav want.wav "behind something else"
+	: >o.wav
+	mux -q -o - --format wav <n.weir >>o.wav
+	same o.wav want.wav "appended"
+	cp f.wav o.wav
+	mux -q -o - --format wav <n.weir 1<>o.wav
+	eq "$(head -c 8 o.wav | od -An -tx1 | tr -d ' ')" "52494646ffffffff"
+}
+test_case "a stdout that is a file gets true sizes, as it goes and at the end" stdout_file
+
+# What is louder than full scale is said, without -v.
+clipping()
+{
+	capture -d 1s -r 48000 -c 1 -f f32 gen:sine:level=+6dB >loud.weir
+	mux --stats=86400 -o x.flac loud.weir 2>err
+	local n
+	n=$(json err 'd["clipped_samples"]')
+	[ "$n" -gt 10000 ]
+	contains err "mux: x.flac: $n samples clipped"
+	mux -o - --format flac <loud.weir 2>all | cat >y.flac
+	command grep -v dither all >err
+	one_line err "^mux: <stdout>: $n samples clipped$"
+	mux -o x.wav loud.weir 2>err
+	one_line err "x.wav: 0:01.000 wav f32"
+	# Each piece has its own.
+	mux -o p.flac --split-every 500ms loud.weir 2>err
+	eq "$(command grep -c '^mux: p-00[12].flac: [0-9]* samples clipped$' err)" 2
+}
+test_case "clipping is said with its number" clipping
+
+# Who wrote the samples: not the program that wrote the file they came from.
+encoder()
+{
+	local ext
+	capture -d 100smp -f s16 gen:sine | mux -q --tag ENCODER=Elsewhere --tag TITLE=kept -o in.wav
+	command grep -aq Elsewhere in.wav || fail "--tag ENCODER is not kept"
+	for ext in wav flac caf; do
+		mux -q -y -o out.$ext in.wav
+		! command grep -aq Elsewhere out.$ext || fail "$ext: still names the other program"
+		command grep -aq "weir $(cat "$TOP/VERSION")" out.$ext || fail "$ext: does not name this one"
+		command grep -aq kept out.$ext
+	done
+	capture in.wav | encode | mux -q -o out.opus
+	! command grep -aq Elsewhere out.opus || fail "opus: still names the other program"
+	eq "$(command grep -ao "ENCODER=weir $(cat "$TOP/VERSION")" out.opus | wc -l)" 1
+	# What was not encoded here keeps its own; what had none gets none.
+	capture -d 100smp -f s16 gen:sine | encode | mux -q --tag ENCODER=Elsewhere -o a.opus
+	demux a.opus | mux -q -o b.opus
+	command grep -aq ENCODER=Elsewhere b.opus
+	capture -d 100smp -f s16 gen:sine | mux -q -o c.wav
+	eq "$(bytes_of c.wav)" $((80 + 400))
+}
+test_case "ENCODER names the program that wrote the samples" encoder
 
 names()
 {
@@ -242,10 +349,23 @@ wrong_kind()
 	expect_status 1 sh -c 'capture -d 1s gen:sine | mux -o x.opus' 2>err
 	one_line err "x.opus: Ogg Opus holds Opus, and track 1 is PCM; encode first"
 	[ ! -e x.wav ] && [ ! -e x.wav.part ] && [ ! -e x.opus ] && [ ! -e x.opus.part ]
+	# Opus files are decoded where they come in.
+	mux -q -o a.opus o.weir
+	expect_status 1 mux -o b.opus a.opus 2>err
+	one_line err "^mux: a.opus: is decoded here, and b.opus holds Opus; weir demux FILE . weir mux -o OUT keeps its packets$"
+	demux a.opus | mux -q -o b.opus
+	mux -q -o b.wav a.opus
+	eq "$(head -c 4 b.wav)" RIFF
 	# One track of two.
 	capture -d 100smp gen:sine >p.weir
 	mux o.weir p.weir | mux -q -t 2 -o x.wav
-	expect_status 1 sh -c 'mux -t nobody -o y.wav <p.weir' 2>err
+	for t in nobody 5; do
+		expect_status 1 mux -t $t -o y.wav p.weir 2>err
+		one_line err "^mux: $t: no such track in the input$"
+		expect_status 1 mux -t $t p.weir 2>err >y.weir
+		one_line err "^mux: $t: no such track in the input$"
+	done
+	[ ! -e y.wav ] && [ ! -e y.wav.part ]
 }
 test_case "tracks that a container cannot hold are refused before anything is written" wrong_kind
 

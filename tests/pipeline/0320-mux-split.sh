@@ -174,6 +174,20 @@ PY
 }
 test_case "--sync makes all files begin and end together" sync
 
+# To the frame, also where they differ by one.
+sync_by_a_frame()
+{
+	local more
+	capture -d 4800smp -r 48000 -c 1 -f s16 gen:count >a.weir
+	for more in 1 2; do
+		capture -d $((4800 + more))smp -r 48000 -c 1 -f s16 gen:count >b.weir
+		mux -q -y --sync -o "s$more-%t.wav" a.weir b.weir
+		eq "$(frames_of s$more-1.wav)" $((4800 + more))
+		eq "$(frames_of s$more-2.wav)" $((4800 + more))
+	done
+}
+test_case "--sync to the frame" sync_by_a_frame
+
 changes()
 {
 	capture -d 1s -r 48000 -c 2 -f s16 gen:sine >a.weir

@@ -35,12 +35,12 @@ assert len(rate) == 4
 	contains out "track 1: 144000 frames (every sample right)"
 	contains out ": whole"
 	expect_status 2 mux - a.weir - <b.weir 2>err >/dev/null
-	one_line err "-: stdin can be one input only"
+	one_line err "<stdin>: can be one input only"
 	expect_status 1 mux a.weir nothing.weir 2>err >/dev/null
 	one_line err "nothing.weir: No such file"
 	mux -t 2 a.weir b.weir >one.weir
 	inspect --verify one.weir >out
-	contains out "1 tracks"
+	contains out "1 track,"
 }
 test_case "streams and audio files join into one stream, tracks numbered in order" joined
 

@@ -32,7 +32,12 @@ rival_with_force()
 {
 	begin_recording -y
 	expect_status 1 mux -y -o x.wav <count.weir 2>rival
-	one_line rival '^mux: x.wav.part: is being written by another program'
+	one_line rival '^mux: x.wav.part: is being written by another program$'
+	# Without -y nobody is told to take it, and what does not write a stream of audio is no other.
+	expect_status 1 mux -o x.wav <count.weir 2>rival
+	one_line rival '^mux: x.wav.part: is being written by another program$'
+	expect_status 1 mux -y -o x.wav --format weir <count.weir 2>rival
+	one_line rival '^mux: x.wav.part: is being written by another program$'
 	end_recording
 	eq "$status" 0 "status of the first: $(cat err)"
 	capture x.wav | inspect --verify >verified
@@ -48,12 +53,57 @@ left_by_a_crash()
 	wait $pid 2>/dev/null || :
 	exec 7>&-
 	expect_status 1 mux -o x.wav <count.weir 2>refused
-	one_line refused 'x.wav.part: exists'
+	one_line refused 'x.wav.part: exists: a recording that was not finished; it plays: rename it to keep it, or -y overwrites it$'
 	mux -q -y -o x.wav <count.weir
 	capture x.wav | inspect --verify >verified
 	contains verified "48000 frames (every sample right)"
 }
 test_case "-y takes the .part that a crash has left" left_by_a_crash
+
+# A later piece steps aside for it, as it does for a file that is there.
+piece_of_a_rival()
+{
+	mkfifo in
+	capture -d 3s -r 8000 -c 1 -f s16 gen:count >count.weir
+	mux -q -o x-002.wav <in &
+	pid=$!
+	exec 7>in
+	head -c 30000 count.weir >&7
+	wait_for 20 exists x-002.wav.part
+	mux -q -y -o x.wav --split-every 1s <count.weir
+	eq "$(echo x-*)" "x-001.wav x-002.wav.part x-003.wav x-004.wav"
+	tail -c +30001 count.weir >&7
+	exec 7>&-
+	wait $pid
+	capture x-002.wav | inspect --verify >verified
+	contains verified "24000 frames (every sample right)"
+}
+test_case "-y with --split-every steps aside for a recording in progress" piece_of_a_rival
+
+# Many that begin at one moment with -y: each is told that it is not alone, or has its file whole; none is lost silently.
+crowd()
+{
+	local i round pids status
+	capture -d 1000smp -r 48000 -c 1 -f s16 gen:count >count.weir
+	for round in 1 2 3 4 5; do
+		pids=
+		for i in 1 2 3 4 5 6; do
+			mux -q -y -o c.wav <count.weir 2>err$i &
+			pids="$pids $!"
+		done
+		i=0
+		for pid in $pids; do
+			i=$((i + 1))
+			status=0
+			wait $pid || status=$?
+			[ $status = 0 ] || one_line err$i '^mux: c.wav.part: is being written by another program$'
+		done
+		capture c.wav | inspect --verify >verified
+		contains verified "1000 frames (every sample right)"
+		[ ! -e c.wav.part ]
+	done
+}
+test_case "a crowd of writers with one name: one has it, the others are told" crowd
 
 replaced()
 {

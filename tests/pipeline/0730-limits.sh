@@ -66,4 +66,28 @@ through_pipes()
 }
 test_case "pipes are not under the limit of files" through_pipes
 
+# Samples of 3 bytes: what is left is a whole number of them and needs no pad byte, which would not fit.
+odd_samples()
+{
+	local ending data_at size
+	capture -d 5s -r 48000 -c 1 -f s24 gen:noise:white >odd.weir
+	for ending in wav aiff; do
+		status_of limited mux -o "x.$ending" odd.weir >out 2>err
+		eq "$status" 1 "status"
+		"$PYTHON" - "x.$ending.part" <<'PY'
+import struct, sys
+d = open(sys.argv[1], "rb").read()
+big = d[:4] == b"FORM"
+order = ">" if big else "<"
+assert struct.unpack(order + "I", d[4:8])[0] == len(d) - 8, "size in the header"
+at = d.index(b"SSND" if big else b"data")
+n = struct.unpack(order + "I", d[at + 4 : at + 8])[0]
+assert at + 8 + n == len(d) and n % 2 == 0 and n > 100000, (at, n, len(d))
+n -= 8 if big else 0
+assert n % 3 == 0, n
+PY
+	done
+}
+test_case "samples of 3 bytes in a file that may not grow" odd_samples
+
 done_testing

@@ -230,6 +230,73 @@ limits()
 	one_line err 'integrated_lufs'
 }
 
+# A gate that has seen nothing does not open.
+nothing_measured()
+{
+	signal a.wav 48000 0 'stereo(tone(1, -20))'
+	capture a.wav | encode >a.opus.weir
+	expect_status 1 meter --fail-above 'true_peak_dbtp>-1' a.opus.weir >out 2>err
+	grep -q 'a\.opus\.weir: track 1 was not measured: no limit is known to hold' err
+	expect_status 1 meter -q --fail-above 'true_peak_dbtp>-1' a.opus.weir >out 2>err
+	one_line err 'track 1 was not measured'
+	# Without limits that is a note, as before.
+	meter a.opus.weir >out 2>err
+	one_line err 'track 1.*decode it first'
+	# One of two is not enough.
+	capture a.wav >a.weir
+	capture a.wav a.wav | encode -t 2 >both.weir
+	expect_status 1 meter --fail-above 'true_peak_dbtp>-1' both.weir >out 2>err
+	grep -q 'both\.weir: track 2 was not measured' err
+	meter -t 1 --fail-above 'true_peak_dbtp>-1' both.weir >out
+	# No track at all: none of that name, or none in the input.
+	expect_status 1 meter -t nobody --fail-above 'true_peak_dbtp>-1' a.weir >out 2>err
+	one_line err 'a\.weir: nothing was measured: no limit is known to hold'
+	# A track without a frame.
+	capture -r 48k -d 0 gen:sine >none.weir 2>/dev/null
+	expect_status 1 meter --fail-above 'true_peak_dbtp>-1' none.weir >out 2>err
+	one_line err 'nothing was measured'
+	expect_status 1 sh -c 'capture -r 48k -d 0 gen:sine 2>/dev/null | meter --through --fail-above "true_peak_dbtp>-1" 2>err >out'
+	# What is not measured by the options that are given.
+	expect_status 2 meter --levels-only --fail-above 'integrated_lufs>-14' a.wav 2>err
+	one_line err 'integrated_lufs>-14.*not measured with --levels-only'
+	expect_status 2 meter --levels-only --fail-above 'true_peak_dbtp>-1' a.wav 2>err
+	one_line err 'not measured with --levels-only'
+	meter --levels-only --fail-above 'sample_peak_dbfs>-1' a.wav >out
+	expect_status 2 meter --fail-above 'snr_db<40' a.wav 2>err
+	one_line err 'snr_db<40.*only measured with --compare'
+}
+
+# An input that cannot be read does not keep the others from being looked at.
+goes_on()
+{
+	signal a.wav 48000 0 'tone(1, -20)'
+	signal b.wav 48000 0 'tone(1, -30)'
+	printf 'no audio at all' >c.wav
+	expect_status 1 meter --json a.wav missing.wav c.wav b.wav >out 2>err
+	eq "$(json out '[l["input"] for l in lines]')" '["a.wav", "b.wav"]'
+	[ "$(wc -l <err)" = 2 ] || fail "$(cat err)"
+	grep -q 'missing\.wav: No such file' err
+	grep -q 'c\.wav' err
+	# Cut and missing: the worse one counts, wherever it is.
+	capture a.wav >a.weir
+	head -c 100000 a.weir >cut.weir
+	expect_status 1 meter --json missing.wav cut.weir b.wav >out 2>err
+	eq "$(json out '[l["input"] for l in lines]')" '["cut.weir", "b.wav"]'
+	expect_status 1 meter --json cut.weir missing.wav >out 2>err
+	expect_status 3 meter --json cut.weir b.wav >out 2>err
+	# The report in a file holds what could be read; of nothing there is none.
+	expect_status 1 meter --json --report r.json missing.wav b.wav 2>err
+	eq "$(json r.json '[l["input"] for l in lines]')" '["b.wav"]'
+	expect_status 1 meter --json --report n.json missing.wav 2>err
+	[ ! -e n.json ] || fail "a report of nothing"
+	# What cannot be written ends it.
+	expect_status 1 meter a.wav b.wav 2>err >/dev/full
+	one_line err 'No space'
+	# A limit is still looked at.
+	expect_status 1 meter --fail-above 'sample_peak_dbfs>-25' missing.wav a.wav b.wav >out 2>err
+	[ "$(grep -c 'sample_peak_dbfs is' err)" = 1 ] || fail "$(cat err)"
+}
+
 wrong_usage()
 {
 	signal a.wav 48000 0 'tone(1, -20)'
@@ -241,6 +308,13 @@ wrong_usage()
 	one_line err 'through'
 	expect_status 2 meter --interval 0 a.wav 2>err
 	one_line err 'interval'
+	local name
+	for name in p.jpg p.JPEG p.svg 'p-%t.pdf' p.wav; do
+		expect_status 2 meter --plot "$name" a.wav 2>err >out
+		one_line err 'a picture is PNG: name it .*\.png'
+		empty out
+		[ ! -e "$name" ] || fail "$name was made"
+	done
 	expect_status 1 meter none.wav 2>err
 	one_line err 'none\.wav.*No such file'
 	head -c 1000 /dev/urandom >noise
@@ -284,6 +358,8 @@ test_case "--interval reports on the frame, the last is final" interval_reports
 test_case "--through passes the stream unchanged" passes_through
 test_case "--report: a new file, an old one, a full disk" report_files
 test_case "--fail-above: exit 1, the value and the limit in words" limits
+test_case "--fail-above fails where nothing was measured" nothing_measured
+test_case "an input that is missing or is no audio: the others are measured, exit 1" goes_on
 test_case "wrong usage: one line, exit 2; no input: exit 1" wrong_usage
 test_case "a cut stream is measured as far as it goes, exit 3" cut_input
 test_case "nothing is allocated on the way" allocs_stand_still

@@ -78,6 +78,24 @@ missing()
 	eq "$(json c.json 'd["tracks"][0]["compare"]["frames_missing"]')" 152000
 }
 
+# Tones that die away are like themselves half a second later; a hole does not make that the best place.
+decaying()
+{
+	"$PYTHON" - <<'PY'
+import numpy as np
+t = np.arange(200000) / 48000
+x = 0.4 * np.exp(-t / 0.8) * (np.sin(2 * np.pi * 220 * t) + np.sin(2 * np.pi * 262 * t))
+open("a.raw", "wb").write(np.round(x * 32767).astype("<i2").tobytes())
+PY
+	capture -r 48k -c 1 -f s16 --block 4096 raw:a.raw >a.weir
+	local n
+	for n in 0 2 10; do
+		drop_data $n a.weir b.weir
+		meter --json --compare a.weir b.weir >c.json 2>err || eq $? 3
+		eq "$(json c.json '[d["tracks"][0]["compare"][k] for k in ("frames_offset", "frames_missing", "frames_extra", "snr_db")]')" '[0, 4096, 0, null]' "packet $n lost"
+	done
+}
+
 error_measured()
 {
 	make_wav a.wav 48000 1 f32 100000 1
@@ -117,9 +135,12 @@ cannot_compare()
 	make_wav b.wav 44100 2 s16 48000
 	make_wav c.wav 48000 1 s16 48000
 	expect_status 1 meter --compare b.wav a.wav 2>err >out
-	one_line err 'has 2 channels at 44100 Hz, track 1 has 2 at 48000 Hz'
+	one_line err 'has 2 channels at 44100 Hz, track 1 has 2 at 48000 Hz: they cannot be compared; weir capture -r 48k b\.wav makes them alike$'
+	capture -r 48k b.wav | meter --json --compare - a.wav 2>/dev/null && fail "standard input as the reference"
+	capture -r 48k b.wav >b.weir
+	meter --compare b.weir a.wav >out
 	expect_status 1 meter --compare c.wav a.wav 2>err >out
-	one_line err 'has 1 channel at 48000 Hz, track 1 has 2 at'
+	one_line err 'has 1 channel at 48000 Hz, track 1 has 2 at .*; weir capture -c 2 c\.wav makes them alike$'
 	expect_status 1 meter --compare none.wav a.wav 2>err >out
 	one_line err 'none\.wav'
 	expect_status 2 meter --compare - a.wav 2>err >out
@@ -129,6 +150,7 @@ cannot_compare()
 test_case "the same samples are identical, in every format" identical
 test_case "offsets up to a second either way" offsets
 test_case "lost packets and a lost end are missing frames" missing
+test_case "a hole in what decays is a hole, and no offset" decaying
 test_case "SNR and the largest error" error_measured
 test_case "track by track" several_tracks
 test_case "other rates and channel counts are refused" cannot_compare

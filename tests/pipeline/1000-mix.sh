@@ -48,6 +48,21 @@ gains()
 	holds out.weir 'np.abs(a[0] - (0.5 * 10 ** -0.3 + 0.5)) < 1e-7'
 	mix -g 2=0 voice.wav music.wav >out.weir
 	holds out.weir 'a[0] == 0.5'
+	# No level at all, in each way to write it.
+	local nothing
+	for nothing in 0 -inf -infdB; do
+		mix -g 2=$nothing voice.wav music.wav >out.weir
+		holds out.weir 'a[0] == 0.5'
+	done
+	mix -g -inf -g voice=1 voice.wav music.wav >out.weir
+	holds out.weir 'a[0] == 0.5'
+	# A name that two have is both.
+	mix -g voice=0.5 voice.wav music.wav voice.wav >out.weir
+	holds out.weir 'a[0] == 0.75'
+	mix -g voice=0.5 -g 3=0 voice.wav music.wav voice.wav >out.weir
+	holds out.weir 'a[0] == 0.5'
+	expect_status 2 mix -g 2=inf voice.wav music.wav >out.weir 2>err
+	one_line err "'inf' is not a level"
 	expect_status 2 mix -g 3=1 voice.wav music.wav >out.weir 2>err
 	one_line err "-g: '3=1': no track is called 3.* 1 to 2"
 	expect_status 2 mix -g voice=loud voice.wav >out.weir 2>err
@@ -230,7 +245,7 @@ standard_input()
 	cat b.wav | mix a.wav - >three.weir
 	holds one.weir two.weir three.weir 'all(np.array_equal(a[0], x) for x in a) and np.array_equal(a[0][0], [0.75, 0.625]) and np.array_equal(a[0][1500], [0.25, 0.125])'
 	expect_status 2 mix - - <a.wav >out.weir 2>err
-	one_line err 'stdin cannot be two inputs'
+	one_line err '<stdin>: cannot be two inputs'
 	empty out.weir
 	expect_status 1 mix a.wav missing.wav >out.weir 2>err
 	one_line err 'missing.wav: No such file'

@@ -18,6 +18,10 @@ tones()
 	# From a stream, with oneself 12 dB down.
 	capture anna.wav bert.wav cleo.wav | mix --minus --self -12dB >out.weir
 	holds out.weir "all(abs(level(a[i][:, 0], 400 + 200 * i) - 0.2 * 10 ** -0.6) < 1e-4 for i in range(3))"
+	# Not at all is what it is without.
+	mix --minus anna.wav bert.wav cleo.wav >plain.weir
+	mix --minus --self -inf anna.wav bert.wav cleo.wav >none.weir
+	holds plain.weir none.weir 'np.array_equal(a[0], a[3]) and np.array_equal(a[2], a[5])'
 	expect_status 2 mix --self 0.5 anna.wav 2>err >out.weir
 	one_line err 'for --minus'
 }

@@ -43,6 +43,18 @@ loudness()
 	mix --normalize truepeak:-3dB a.wav b.wav >out.weir
 	meter --json out.weir >m.json
 	near "$(json m.json 'd["tracks"][0]["true_peak_dbtp"]')" -3 0.01
+	# Also where the end, the beginning or all of it is cut off at full swing: mix and meter mean the same.
+	tone cut.wav 48000 f32 '0.3*sin(997, 48012)'
+	tone square.wav 48000 f32 '0.3*np.sign(sin(443, 20011))'
+	tone noisy.wav 44100 f32 '0.3*noise(20000, 2, 5)*np.linspace(0, 1, 20000)[:, None]'
+	tone click.wav 48000 f32 'np.r_[np.zeros(997), 0.3, -0.3, 0.3]'
+	tone high.wav 192000 f32 '0.3*noise(20000, 2, 7)'
+	local file
+	for file in cut square noisy click high; do
+		mix --normalize truepeak:-1dB $file.wav >out.weir
+		meter --json out.weir >m.json
+		near "$(json m.json 'd["tracks"][0]["true_peak_dbtp"]')" -1 0.005 "$file"
+	done
 	mix --normalize peak:0.5 -f s24 a.wav >out.weir
 	holds out.weir 'abs(np.max(np.abs(a[0])) - 2 ** 22) <= 2'
 	# The same gain for all: the balance stays.

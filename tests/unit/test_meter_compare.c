@@ -185,6 +185,93 @@ static void test_gaps(void)
 	free(x);
 }
 
+enum { LACKS_NOTHING, TRACK_LACKS, TRACK_HAS_ZEROS, REFERENCE_LACKS };
+
+/* x against itself, `late` frames later, where `hole` frames from `at` on are not there. */
+static struct compare_values run_with_hole(const double *x, int late, int who, size_t at, size_t hole)
+{
+	double *reference = malloc(FRAMES * sizeof(*x)), *track = calloc(FRAMES, sizeof(*x));
+	memcpy(reference, x, FRAMES * sizeof(*x));
+	for (size_t i = 0; i < FRAMES; i++)
+		if (i >= (size_t)late)
+			track[i] = x[i - (size_t)late];
+	if (who == REFERENCE_LACKS)
+		memset(reference + at, 0, hole * sizeof(*x));
+	if (who == TRACK_HAS_ZEROS)
+		memset(track + at, 0, hole * sizeof(*x));
+	struct memory m = { reference, FRAMES, 0, 1, 5000 };
+	struct compare c;
+	CHECK_OK(compare_init(&c, RATE_HZ, 1, memory_read, &m));
+	CHECK_OK(compare_add(&c, track, at));
+	if (who == TRACK_LACKS)
+		CHECK_OK(compare_add_gap(&c, hole));
+	else
+		CHECK_OK(compare_add(&c, track + at, hole));
+	CHECK_OK(compare_add(&c, track + at + hole, FRAMES - at - hole));
+	CHECK_OK(compare_finish(&c));
+	struct compare_values v = compare_read(&c);
+	compare_release(&c);
+	free(reference);
+	free(track);
+	return v;
+}
+
+/* A sound that dies away is like itself at each of its periods, only softer: a hole must not make one of them the best. */
+static void test_hole_in_what_decays(void)
+{
+	double *x = malloc(FRAMES * sizeof(*x));
+	for (size_t i = 0; i < FRAMES; i++) {
+		double t = (double)i / RATE_HZ;
+		x[i] = 0.5 * exp(-t / 0.8) * (sin(2 * M_PI * 220 * t) + 0.6 * sin(2 * M_PI * 262 * t));
+	}
+	static const size_t places[] = { 300, 2000, 7000, 15000, 40000 };
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		struct compare_values v = run_with_hole(x, 0, TRACK_LACKS, places[i], 700);
+		CHECK_EQ(v.frames_offset, 0);
+		CHECK_EQ(v.frames_missing, 700);
+		CHECK_EQ(v.frames_extra, 0);
+		CHECK(isnan(v.snr_db)); /* the rest is the same */
+		v = run_with_hole(x, 0, TRACK_HAS_ZEROS, places[i], 300);
+		CHECK_EQ(v.frames_offset, 0);
+		CHECK_EQ(v.frames_missing, 0);
+		v = run_with_hole(x, 0, REFERENCE_LACKS, places[i], 300);
+		CHECK_EQ(v.frames_offset, 0);
+		/* What is late is still found late, and not a period earlier. */
+		v = run_with_hole(x, 312, LACKS_NOTHING, places[i], 0);
+		CHECK_EQ(v.frames_offset, 312);
+		v = run_with_hole(x, 312, TRACK_LACKS, places[i], 500);
+		CHECK_EQ(v.frames_offset, 312);
+	}
+	free(x);
+}
+
+/* A plucked string: noise that goes round, and softer each time. */
+static void test_hole_in_a_plucked_string(void)
+{
+	double *x = malloc(FRAMES * sizeof(*x));
+	for (size_t i = 0; i < FRAMES; i++)
+		x[i] = i < 36 ? 0.8 * ((double)(check_rand() >> 11) * 0x1p-52 - 1) : i == 36 ? x[0] : 0.4995 * (x[i - 36] + x[i - 37]);
+	static const size_t places[] = { 1000, 4000, 9000 };
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		struct compare_values v = run_with_hole(x, 0, TRACK_LACKS, places[i], 700);
+		CHECK_EQ(v.frames_offset, 0);
+		CHECK_EQ(v.frames_missing, 700);
+		v = run_with_hole(x, 57, TRACK_LACKS, places[i], 700);
+		CHECK_EQ(v.frames_offset, 57);
+	}
+	free(x);
+}
+
+/* So much is lost that hardly anything of the window is left: then it is where it was. */
+static void test_all_lost(void)
+{
+	double *x = make_noise(FRAMES, 1);
+	struct compare_values v = run_with_hole(x, 0, TRACK_LACKS, 10, 30000);
+	CHECK_EQ(v.frames_offset, 0);
+	CHECK_EQ(v.frames_missing, 30000);
+	free(x);
+}
+
 static void test_nonfinite(void)
 {
 	double *x = make_noise(FRAMES, 1), *y = malloc(FRAMES * sizeof(*y));
@@ -252,6 +339,9 @@ int main(void)
 	CHECK_RUN(test_late_sound);
 	CHECK_RUN(test_snr_and_largest_error);
 	CHECK_RUN(test_gaps);
+	CHECK_RUN(test_hole_in_what_decays);
+	CHECK_RUN(test_hole_in_a_plucked_string);
+	CHECK_RUN(test_all_lost);
 	CHECK_RUN(test_nonfinite);
 	CHECK_RUN(test_broken_reference);
 	CHECK_RUN(test_no_allocation);

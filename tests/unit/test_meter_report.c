@@ -138,7 +138,10 @@ static void test_text(void)
 	CHECK(strstr(r.text, "track 1: 48000 Hz, 2 channels, 0:20.000, 960000 frames\n"));
 	CHECK(strstr(r.text, "  integrated        -22.99 LUFS    range               0.00 LU\n") ||
 		strstr(r.text, "  integrated        -23.00 LUFS    range               0.00 LU\n"));
-	CHECK(strstr(r.text, "  FR                -23.00   -23.00   -26.01   0.00000          0        0        0\n"));
+	CHECK(strstr(r.text, "  FR                -23.00   -23.00   -26.01  0.00000        0       0       0\n"));
+	/* It fits a terminal of 80 columns. */
+	for (const char *line = r.text; *line; line += strcspn(line, "\n") + 1)
+		CHECK(strcspn(line, "\n") <= 80);
 	CHECK_OK(report_text(&r, NULL, &m, 1, REPORT_RUNNING));
 	CHECK_EQ(strcspn(r.text, "\n"), r.n_bytes - 1);
 	report_release(&r);
@@ -175,6 +178,17 @@ static void test_limits(void)
 	check_limit("snr_db<40", &v, false, none);
 	v.has_compare = true;
 	check_limit("snr_db<40", &v, false, infinity);
+
+	/* Which of them are there only with a reference, and which not when levels alone are measured. */
+	char compared[256] = "", costly[256] = "";
+	for (unsigned i = 0; i < values_n_keys; i++) {
+		if (values_is_compared(&values_keys[i]))
+			strcat(strcat(compared, " "), values_keys[i].name);
+		if (values_is_costly(&values_keys[i]))
+			strcat(strcat(costly, " "), values_keys[i].name);
+	}
+	CHECK_STR(compared, " frames_offset frames_missing snr_db max_abs_error");
+	CHECK_STR(costly, " integrated_lufs loudness_range_lu momentary_max_lufs short_term_max_lufs momentary_lufs short_term_lufs true_peak_dbtp");
 
 	static const char *const wrong[] = { "", "loudness>1", "true_peak_dbtp", "true_peak_dbtp>", "true_peak_dbtp>x", "true_peak_dbtp=1",
 		">1", "true_peak_dbtp>1 2", "true_peak_dbtp>inf" };

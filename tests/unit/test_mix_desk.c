@@ -59,6 +59,55 @@ static void test_commands(void)
 	CHECK_NEAR(desk_gain(&desk, 3), 0.1, 1e-12);
 }
 
+/* A name that several have is all of them; a number is one. */
+static void test_one_name_of_two(void)
+{
+	struct err_why why = { 0 };
+	begin();
+	CHECK_OK(desk_join(&desk, "voice"));
+	CHECK_OK(desk_option(&desk, "gain", "-g", "voice=0.5", &why));
+	CHECK_NEAR(desk_gain(&desk, 0), 0.5, 1e-12);
+	CHECK_NEAR(desk_gain(&desk, 1), 1, 0);
+	CHECK_NEAR(desk_gain(&desk, 2), 1, 0);
+	CHECK_NEAR(desk_gain(&desk, 3), 0.5, 1e-12);
+	CHECK_OK(desk_option(&desk, "gain", "-g", "4=0.25", &why));
+	CHECK_NEAR(desk_gain(&desk, 0), 0.5, 1e-12);
+	CHECK_NEAR(desk_gain(&desk, 3), 0.25, 1e-12);
+	CHECK_OK(desk_option(&desk, "pan", "--pan", "voice=-1", &why));
+	CHECK(desk.tracks[0].pan == -1 && desk.tracks[3].pan == -1 && !desk.tracks[1].is_panned);
+	CHECK(says("gain voice 1", "ok\n"));
+	CHECK(desk_gain(&desk, 0) == 1 && desk_gain(&desk, 3) == 1);
+	CHECK(says("solo voice", "ok\n"));
+	CHECK_EQ(desk.n_solo, 2);
+	CHECK(desk_gain(&desk, 0) == 1 && desk_gain(&desk, 1) == 0 && desk_gain(&desk, 3) == 1);
+	CHECK(says("unsolo 1 voice", "ok\n"));
+	CHECK_EQ(desk.n_solo, 0);
+	CHECK(says("mute voice", "ok\n"));
+	CHECK(desk_gain(&desk, 0) == 0 && desk_gain(&desk, 2) == 1 && desk_gain(&desk, 3) == 0);
+}
+
+/* No level at all: minus infinity is silence. */
+static void test_minus_infinity(void)
+{
+	static const char *const spelled[] = { "-inf", "-infdB", "-INF", "-infdb" };
+	struct err_why why = { 0 };
+	char text[32];
+	for (size_t i = 0; i < ARRAY_LEN(spelled); i++) {
+		begin();
+		snprintf(text, sizeof(text), "2=%s", spelled[i]);
+		CHECK_OK(desk_check_option("gain", "-g", text, &why));
+		CHECK_OK(desk_option(&desk, "gain", "-g", text, &why));
+		CHECK(desk_gain(&desk, 1) == 0 && desk_gain(&desk, 0) == 1);
+		snprintf(text, sizeof(text), "gain 1 %s", spelled[i]);
+		CHECK(says(text, "ok\n"));
+		CHECK(desk_gain(&desk, 0) == 0);
+	}
+	static const char *const wrong[] = { "inf", "+inf", "infdB", "-infinity", "-infdBx", "nan", "-nan", "-in" };
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+		if (desk_check_option("gain", "-g", wrong[i], &why) != ERR_ARG)
+			CHECK_FAIL("'%s' is taken for a level", wrong[i]);
+}
+
 static void test_mistakes(void)
 {
 	begin();
@@ -136,6 +185,8 @@ static void test_matrix(void)
 int main(void)
 {
 	CHECK_RUN(test_commands);
+	CHECK_RUN(test_one_name_of_two);
+	CHECK_RUN(test_minus_infinity);
 	CHECK_RUN(test_mistakes);
 	CHECK_RUN(test_options);
 	CHECK_RUN(test_matrix);

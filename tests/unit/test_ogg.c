@@ -692,6 +692,41 @@ static void test_end_at(void)
 			}
 }
 
+/* An end trim of every kind, from a frame to a packet, where the trimmed packet has a page of its own and where it has not. */
+static void test_every_end_trim(void)
+{
+	static const unsigned trims[] = { 0, 1, 2, 119, 120, 121, 958, 959, 960 };
+	for (unsigned i = 0; i < ARRAY_LEN(trims); i++)
+		for (unsigned n = 5; n <= 7; n++) {
+			struct file f = simple_file(n, trims[i], 1);
+			struct readback b = read_plain(&f);
+			CHECK_EQ(page_granule(&f, -1), (int64_t)n * 960 - trims[i]);
+			CHECK_EQ(b.end_pos, (int64_t)n * 960 - 312 - trims[i]);
+			CHECK(b.in_order);
+			CHECK(!b.cut);
+			CHECK_EQ(b.n_gaps, 0);
+			file_free(&f);
+		}
+}
+
+/* Granule positions that fall back, by a step or more: what comes after follows, nothing is lost, and it is said. */
+static void test_granules_that_fall_back(void)
+{
+	static const int64_t backs[] = { 120, 121, 960, 4800 };
+	for (unsigned k = 0; k < ARRAY_LEN(backs); k++) {
+		struct file f = simple_file(30, 0, 1);
+		for (int i = 4; i < page_count(&f); i++)
+			page_set_granule(&f, i, page_granule(&f, i) - backs[k]);
+		struct readback b = read_plain(&f);
+		CHECK(strstr(b.note, "fall back"));
+		CHECK(b.in_order);
+		CHECK_EQ(b.n_packets, 30);
+		CHECK_EQ(b.end_pos, 30 * 960 - 312);
+		CHECK_EQ(b.n_gaps, 0);
+		file_free(&f);
+	}
+}
+
 static enum err page_fails(void *user, const uint8_t *header, size_t header_bytes, const uint8_t *body, size_t body_bytes)
 {
 	(void)header, (void)header_bytes, (void)body, (void)body_bytes;
@@ -1354,6 +1389,8 @@ int main(void)
 	CHECK_RUN(test_no_preskip);
 	CHECK_RUN(test_overlap_dropped);
 	CHECK_RUN(test_end_at);
+	CHECK_RUN(test_every_end_trim);
+	CHECK_RUN(test_granules_that_fall_back);
 	CHECK_RUN(test_write_failure_latches);
 	CHECK_RUN(test_joined_late);
 	CHECK_RUN(test_impossible_first_granule);

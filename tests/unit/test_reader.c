@@ -332,6 +332,47 @@ static void test_concatenated_tracks_keep_together(void)
 	maker_release(&m);
 }
 
+/* A hole as long as a GAP can say, and one that is longer. */
+static void test_the_longest_hole(void)
+{
+	for (int64_t more = 0; more <= 1; more++) {
+		struct maker m = {0};
+		struct source s;
+		maker_stream(&m, 1);
+		maker_mono(&m, 1, 0, 48000, 0);
+		maker_mono_data(&m, maker_mono_packet(1, 0, 10, 0));
+		maker_mono_data(&m, maker_mono_packet(1, 10 + (int64_t)UINT32_MAX + more, 10, 1));
+		maker_end(&m, 0, 0, PACKET_END_NORMAL);
+		CHECK_EQ(tell_of(&m, &s, NULL), more ? ERR_FORMAT : ERR_END);
+		CHECK_STR(story, more ? "TRACK 1\nDATA 1 @0+10\n"
+				      : "TRACK 1\nDATA 1 @0+10\nGAP 1 @10+4294967295 unknown\nDATA 1 @4294967305+10\n");
+		source_close(&s);
+		maker_release(&m);
+	}
+}
+
+/* What follows begins where the last one is over, not before: at another rate that is rounded up. */
+static void test_concatenated_at_another_rate(void)
+{
+	struct maker m = {0};
+	struct source s;
+	make_simple(&m, 77, 0, 1); /* 64 frames of 48000 Hz are 58.8 of 44100 … */
+	maker_stream(&m, 78);
+	maker_mono(&m, 2, 0, 44100, 0);
+	maker_mono_data(&m, maker_mono_packet(2, 0, 10, 0)); /* … that end at 69, which is 75.1 */
+	maker_end(&m, 2, 10, PACKET_END_NORMAL);
+	maker_end(&m, 0, 0, PACKET_END_NORMAL);
+	maker_stream(&m, 79);
+	maker_mono(&m, 3, 0, 48000, 0);
+	maker_mono_data(&m, maker_mono_packet(3, 0, 10, 0));
+	maker_end(&m, 3, 10, PACKET_END_NORMAL);
+	maker_end(&m, 0, 0, PACKET_END_NORMAL);
+	CHECK_EQ(tell_of(&m, &s, NULL), ERR_END);
+	CHECK_STR(story, "TRACK 1\nDATA 1 @0+64\nEND 1\nTRACK 2\nDATA 2 @59+10\nEND 2\nTRACK 3\nDATA 3 @76+10\nEND 3\n");
+	source_close(&s);
+	maker_release(&m);
+}
+
 static void test_concatenated_onto_a_cut_one(void)
 {
 	struct maker m = {0};
@@ -823,9 +864,9 @@ static void test_sizes_that_contradict_the_announcement(void)
 	maker_stream(&m, 1);
 	maker_mono(&m, 1, 0, 48000, 0);
 	struct packet p = maker_mono_packet(1, 0, 10, 0);
-	p.payload_bytes = 19;
+	p.payload_bytes = p.object_bytes = 19;
 	maker_packet(&m, p, bytes);      /* 10 frames in 19 bytes */
-	p.payload_bytes = 22;
+	p.payload_bytes = p.object_bytes = 22;
 	maker_packet(&m, p, bytes);      /* in 22 */
 	p.payload_bytes = 20;
 	p.object_offset_bytes = 10;
@@ -1078,9 +1119,10 @@ static void test_the_way_back_in_small_pieces(void)
 	maker_mono_data(&m, maker_mono_packet(1, 10, 10, 1));
 	m.bytes[m.last + 20] ^= 1; /* its header */
 	maker_mono_data(&m, maker_mono_packet(1, 20, 10, 2));
+	size_t back = m.last;
 	maker_end(&m, 1, 30, PACKET_END_NORMAL);
 	maker_end(&m, 0, 0, PACKET_END_NORMAL);
-	for (size_t chunk = 1; chunk <= 70; chunk++) {
+	for (size_t chunk = 1; chunk < back + 70; chunk++) {
 		source_open(&s, m.bytes, m.n_bytes, chunk, NULL);
 		CHECK_EQ(tell(&s), ERR_END);
 		CHECK_STR(story, "TRACK 1\nDATA 1 @0+10\nGAP 1 @10+10 damaged bytes\nDATA 1 @20+10\nEND 1\n");
@@ -1461,6 +1503,8 @@ int main(void)
 	CHECK_RUN(test_cut_at_every_byte);
 	CHECK_RUN(test_concatenated_streams_go_on);
 	CHECK_RUN(test_concatenated_tracks_keep_together);
+	CHECK_RUN(test_the_longest_hole);
+	CHECK_RUN(test_concatenated_at_another_rate);
 	CHECK_RUN(test_concatenated_onto_a_cut_one);
 	CHECK_RUN(test_end_reasons_are_passed_on);
 	CHECK_RUN(test_a_hole_gets_its_gap);

@@ -179,10 +179,14 @@ static void compare_planes(uint32_t in_hz, uint32_t out_hz, unsigned channels, e
 			at_in[c] = planes + (c * n_in + at) * bytes;
 			at_out[c] = made_planes + (c * room + made) * bytes;
 		}
-		if (at < n_in)
-			CHECK_OK(resampler_run(r, at_in, &n, at_out, &got));
-		else
+		if (at == n_in) {
 			CHECK_OK(resampler_finish(r, at_out, &got));
+		} else if (check_rand_below(2)) {
+			CHECK_OK(resampler_run(r, at_in, &n, at_out, &got));
+		} else {
+			CHECK_OK(resampler_start(r, at_in, n, at_out, got));
+			CHECK_OK(resampler_wait(r, &n, &got));
+		}
 		if (at == n_in && !got)
 			break;
 		at += n;
@@ -397,6 +401,10 @@ static void test_nonsense_is_refused(void)
 	o = (struct resampler_options){ .in_hz = 44100, .out_hz = 48000, .channels = 2, .n_threads = 2 };
 	CHECK_EQ(resampler_new(&r, &o, &why), ERR_ARG);
 	CHECK(!r);
+	o = (struct resampler_options){ .in_hz = 1, .out_hz = RESAMPLER_MAX_RATIO, .channels = 1 };
+	CHECK_EQ(resampler_new(&r, &o, &why), ERR_LIMIT);
+	o = (struct resampler_options){ .in_hz = 6144000, .out_hz = 6144000 / RESAMPLER_MAX_RATIO, .channels = 1 };
+	CHECK_EQ(resampler_new(&r, &o, &why), ERR_LIMIT);
 	resampler_free(NULL);
 }
 

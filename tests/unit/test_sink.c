@@ -502,6 +502,25 @@ static void test_names(void)
 	CHECK(!exists(in_folder("cut.wav.part")));
 	a.force = false;
 
+	/* One that is being written is nobody else's, with force neither; what is left of it is. */
+	a.force = true;
+	if (CHECK_OK(sink_open(&s, in_folder("mine.wav"), &t, &a, NULL))) {
+		struct sink rival = {0};
+		CHECK_OK(put_frames(&s, (const uint8_t *)"abcd", 2));
+		CHECK_EQ(sinkfile_check(in_folder("mine.wav"), true, &why), ERR_SYS);
+		CHECK(strstr(why.reason, "is being written") && strstr(why.thing, "mine.wav.part"));
+		CHECK_EQ(sink_open(&rival, in_folder("mine.wav"), &t, &a, &why), ERR_SYS);
+		CHECK(strstr(why.reason, "is being written") != NULL);
+		CHECK_EQ(sinkfile_check(in_folder("mine.wav"), false, &why), ERR_SYS);
+		CHECK(strstr(why.reason, "is being written") != NULL);
+		CHECK_OK(sink_close(&s, false));
+		sink_release(&s);
+		CHECK_OK(sinkfile_check(in_folder("mine.wav"), true, &why));
+		free(write_file("mine.wav", &t, &a, 3));
+		CHECK(!exists(in_folder("mine.wav.part")));
+	}
+	a.force = false;
+
 	/* Somebody makes a file of that name while we write. */
 	if (CHECK_OK(sink_open(&s, in_folder("race.wav"), &t, &a, NULL))) {
 		int fd = open(in_folder("race.wav"), O_CREAT | O_WRONLY, 0600);
@@ -780,7 +799,7 @@ static void test_flac_float_is_dithered_and_clips(void)
 	track_made(&t, 48000, 1, SAMPLE_F32);
 	if (!CHECK_OK(sink_open(&s, in_folder("f.flac"), &t, &a, NULL)))
 		return;
-	CHECK(strstr(s.note, "24 bit") != NULL);
+	CHECK(strstr(s.change, "s24 with dither") != NULL);
 	CHECK_OK(put_frames(&s, (const uint8_t *)values, 7));
 	CHECK_OK(sink_close(&s, true));
 	CHECK_EQ(s.clipped_samples, 2);

@@ -1,0 +1,69 @@
+/* The callback's side of a livesink. */
+#include "media/livesink.h"
+
+#include <string.h>
+
+static void add(atomic_uint_fast64_t *counter, uint64_t n)
+{
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_relaxed);
+}
+
+WEIR_DEADLINE uint32_t livesink_begin(struct livesink *l, uint32_t n_frames, const uint8_t **frames)
+{
+	/* The flag first: what was written before it was raised is seen then. */
+	bool ended = atomic_load_explicit(&l->ended, memory_order_acquire);
+	uint8_t *bytes;
+	size_t there = ring_peek(&l->ring, &bytes) / l->frame_bytes;
+
+	*frames = bytes;
+	l->saw_end = ended;
+	if (l->starved && !ended && there < l->threshold_frames)
+		return 0;
+	l->starved = false;
+	if (!ended && there < atomic_load_explicit(&l->counts.fill_low_frames, memory_order_relaxed))
+		atomic_store_explicit(&l->counts.fill_low_frames, there, memory_order_relaxed);
+	return there < n_frames ? (uint32_t)there : n_frames;
+}
+
+WEIR_DEADLINE bool livesink_commit(struct livesink *l, uint32_t n_frames, uint32_t n_played)
+{
+	ring_consume(&l->ring, (size_t)n_played * l->frame_bytes);
+	add(&l->counts.played_frames, n_played);
+	wake_post(&l->wake);
+	if (n_played == n_frames)
+		return true;
+	if (l->saw_end) {
+		atomic_store_explicit(&l->drained, true, memory_order_release);
+		wake_post(&l->wake);
+		return false;
+	}
+	if (!l->starved)
+		add(&l->counts.underruns, 1);
+	l->starved = true;
+	add(&l->counts.silent_frames, n_frames - n_played);
+	return true;
+}
+
+WEIR_DEADLINE uint32_t livesink_pull(struct livesink *l, void *dst, uint32_t n_frames)
+{
+	const uint8_t *frames;
+	uint32_t n = livesink_begin(l, n_frames, &frames);
+
+	memcpy(dst, frames, (size_t)n * l->frame_bytes);
+	memset((uint8_t *)dst + (size_t)n * l->frame_bytes, 0, (size_t)(n_frames - n) * l->frame_bytes);
+	return livesink_commit(l, n_frames, n) ? n_frames : n;
+}
+
+WEIR_DEADLINE void livesink_gone(struct livesink *l, const char *reason)
+{
+	int none = 0;
+
+	if (!atomic_compare_exchange_strong(&l->gone, &none, 1))
+		return;
+	size_t i = 0;
+	for (; reason[i] && i + 1 < sizeof(l->reason); i++)
+		l->reason[i] = reason[i];
+	l->reason[i] = '\0';
+	atomic_store_explicit(&l->gone, 2, memory_order_release);
+	wake_post(&l->wake);
+}
