@@ -113,7 +113,10 @@ $(B)/%.o: %.c Makefile VERSION
 %_sse42.o: EXTRA_CFLAGS = -msse4.2
 %_armv8.o: EXTRA_CFLAGS = -march=armv8-a+crc
 
-$(LIB): $(LIB_OBJ)
+# A source that came or went makes the library anew, whatever its object's age.
+$(shell mkdir -p $(B) && echo '$(LIB_OBJ)' | cmp -s - $(B)/objects || echo '$(LIB_OBJ)' >$(B)/objects)
+
+$(LIB): $(LIB_OBJ) $(B)/objects
 	@echo "  AR   $@"
 	@rm -f $@ && $(AR) rcs $@ $(LIB_OBJ)
 

@@ -206,11 +206,14 @@ static enum err turn(struct resampler *r, const struct place *in, size_t *n_in, 
 	const void *from = r->in_planes;
 	void *to = r->out_planes;
 
+	/* Interleaved, libsoxr 0.1.3 reads 8 bytes a channel from where it writes, for nothing: they must be there. */
+	bool aside = !r->planes && *n_out * r->step_bytes < 8 * (size_t)r->options.channels;
+
 	if (r->planes) {
 		set_planes(r, in, out);
 	} else {
 		from = in->samples + in->at * r->step_bytes;
-		to = out->samples + out->at * r->step_bytes;
+		to = aside ? r->waste_samples : out->samples + out->at * r->step_bytes;
 	}
 	if (r->n_groups > 1) {
 		launch(r, *n_in, *n_out);
@@ -218,6 +221,8 @@ static enum err turn(struct resampler *r, const struct place *in, size_t *n_in, 
 	}
 	if (soxr_process(r->groups[0].soxr, from, *n_in, n_in, to, *n_out, n_out))
 		return ERR_CODEC;
+	if (aside)
+		memmove(out->samples + out->at * r->step_bytes, r->waste_samples, *n_out * r->step_bytes);
 	r->total_in_frames += *n_in;
 	r->total_out_frames += *n_out;
 	return ERR_OK;

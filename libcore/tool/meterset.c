@@ -9,20 +9,24 @@ void meterset_init(struct meterset *s, const struct meterset_options *options, s
 	*s = (struct meterset){ .options = options, .tool = tool, .due = due, .arg = arg };
 }
 
-/* They differ in rate or channels: says so, and how the reference is made to fit. */
-static enum err say_unlike(struct meterset *s, const struct track *r, const struct meter *m)
+/* They differ in rate or channels: says so, and how the reference is made to fit where one tool does it. */
+static enum err say_unlike(struct meterset *s, const struct meterset_entry *e)
 {
-	char remedy[64] = "";
+	const struct track *r = e->reference.track;
+	const struct meter *m = &e->meter;
+	const bool is_stream = e->reference.in.is_stream, in_k = m->rate_hz % 1000 == 0;
+	char options[40] = "", remedy[200] = "";
 	size_t n = 0;
-	const bool in_k = m->rate_hz % 1000 == 0;
 
 	if (r->rate_num != m->rate_num || r->rate_den != m->rate_den)
-		n = (size_t)snprintf(remedy, sizeof(remedy), " -r %u%s", in_k ? m->rate_hz / 1000 : m->rate_hz, in_k ? "k" : "");
+		n = (size_t)snprintf(options, sizeof(options), " -r %u%s", in_k ? m->rate_hz / 1000 : m->rate_hz, in_k ? "k" : "");
 	if (r->channels != m->n_channels)
-		snprintf(remedy + n, sizeof(remedy) - n, " -c %u", m->n_channels);
-	return err_say(&s->why, ERR_FORMAT, s->options->compare_path,
-		"has %u channel%s at %u Hz, track %u has %u at %u Hz: they cannot be compared; weir capture%s %s makes them alike",
-		r->channels, r->channels == 1 ? "" : "s", track_rate_hz(r), m->id, m->n_channels, m->rate_hz, remedy, s->options->compare_path);
+		snprintf(options + n, sizeof(options) - n, " -c %u", m->n_channels);
+	if (!is_stream || r->channels == m->n_channels)
+		snprintf(remedy, sizeof(remedy), "; weir %s%s %.100s makes them alike", is_stream ? "resample" : "capture", options,
+			s->options->compare_path);
+	return err_say(&s->why, ERR_FORMAT, s->options->compare_path, "has %u channel%s at %u Hz, track %u has %u at %u Hz: they cannot be compared%s",
+		r->channels, r->channels == 1 ? "" : "s", track_rate_hz(r), m->id, m->n_channels, m->rate_hz, remedy);
 }
 
 static enum err compare_entry(struct meterset *s, struct meterset_entry *e, unsigned nth)
@@ -33,7 +37,7 @@ static enum err compare_entry(struct meterset *s, struct meterset_entry *e, unsi
 		return err;
 	const struct track *r = e->reference.track;
 	if (r->rate_num != e->meter.rate_num || r->rate_den != e->meter.rate_den || r->channels != e->meter.n_channels)
-		return say_unlike(s, r, &e->meter);
+		return say_unlike(s, e);
 	err = meter_compare(&e->meter, reference_read, &e->reference);
 	if (err)
 		*why = e->reference.why;

@@ -273,6 +273,8 @@ def cases():
         ("inspect as JSON", ["inspect", "--json"], "opus.weir"),
         ("meter", ["meter"], "two.weir"),
         ("meter a file, compared, to a report", ["meter", "--json", "--compare", "../pcm.weir", "--report", "r.json", "../a.wav"], None),
+        ("resample", ["resample", "-r", "96k", "-q", "low"], "two.weir"),
+        ("resample a file on two threads", ["resample", "-r", "44.1k", "-f", "s16", "-j", "2", "-q", "low", "../a.wav"], None),
         ("mix files, resampled", ["mix", "../a.wav", "../b.wav"], None),
         ("mix-minus of a stream, limited", ["mix", "--minus", "--limiter", "-f", "s16"], "two.weir"),
         ("mix a stream, with a socket for commands", ["mix", "--control", "s", "-g", "1=0.5"], "two.weir"),

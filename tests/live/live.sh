@@ -104,9 +104,24 @@ start_jack()
 {
 	[ -n "${jack_lock-}" ] || jack_slot
 	export JACK_DEFAULT_SERVER JACK_NO_AUDIO_RESERVATION=1 JACK_NO_START_SERVER=1
-	jackd -r -S -t 30000 -n "$JACK_DEFAULT_SERVER" -d dummy -r 48000 -p "$1" -C "$2" -P "$2" >jackd.log 2>&1 {jack_lock}>&- &
-	jack_pid=$!
-	(wait_for 20 jack_lists system:capture_1) || fail "jackd does not start: $(tail -n 20 jackd.log)"
+	local try
+	# One that was killed keeps its name until somebody has waited for it.
+	for try in 1 2 3 4 5; do
+		jackd -r -S -t 30000 -n "$JACK_DEFAULT_SERVER" -d dummy -r 48000 -p "$1" -C "$2" -P "$2" >jackd.log 2>&1 {jack_lock}>&- &
+		jack_pid=$!
+		(wait_for 30 jack_is_up "$jack_pid") && return 0
+		command grep -q 'already active' jackd.log || break
+		sleep 0.5
+	done
+	fail "jackd does not start: $(tail -n 20 jackd.log)"
+}
+
+# It runs, or it has given up.
+jack_is_up() # PID
+{
+	jack_lists system:capture_1 && return 0
+	kill -0 "$1" 2>/dev/null || exit 1
+	return 1
 }
 
 # What a server that was killed leaves behind: its place in the list goes with the next one of its name.
@@ -123,11 +138,18 @@ jack_lists() # PORT
 	jack_lsp 2>/dev/null | command grep -qx "$1"
 }
 
+# A server that does not end when asked (jackd waits for a client now and then that is gone) is killed.
 stop_jack()
 {
 	kill -TERM "$jack_pid" 2>/dev/null || :
-	ends "$jack_pid" 20
+	(wait_for 5 is_over "$jack_pid") 2>/dev/null || kill -KILL "$jack_pid" 2>/dev/null || :
+	wait "$jack_pid" || :
 	jack_pid=
+}
+
+is_over() # PID
+{
+	! kill -0 "$1" 2>/dev/null || [ "$(ps -o stat= -p "$1" 2>/dev/null | cut -c1)" = Z ]
 }
 
 # ---- PulseAudio ----

@@ -1,6 +1,9 @@
 # What capture's options do, what it refuses and in which words, and how it ends.
 . "$(dirname "$0")/../lib.sh"
 
+# No sound server answers here, whatever runs on this machine.
+export PULSE_SERVER=unix:$TMPDIR/nowhere PIPEWIRE_REMOTE=$TMPDIR/nowhere JACK_DEFAULT_SERVER=weir-nowhere JACK_NO_START_SERVER=1
+
 pcm() # STREAM TRACK RAW
 {
 	"$PYTHON" "$TOP/tests/pipeline/weirfile.py" pcm "$1" "$2" "$3" >/dev/null
@@ -43,7 +46,7 @@ refusals()
 	capture a.wav >a.weir
 	refused 1 "is a weir stream" a.weir
 	for device in pulse: pipewire: jack:system alsa:hw:0; do
-		refused 1 "no audio devices" $device
+		refused 1 "no [A-Za-z]+ server answers|this build has no|cannot be opened" $device
 	done
 	refused 2 "raw samples need -r RATE -c CHANNELS -f FORMAT" raw:a.wav
 	refused 2 "raw samples need -c CHANNELS" raw:a.wav -r 48k -f s16
@@ -354,7 +357,7 @@ listing()
 	contains list FLAC
 	contains list gen:count
 	capture --list --json >list.json
-	eq "$(json list.json 'd["devices"]')" "[]"
+	eq "$(json list.json '[x for x in d["devices"] if x["system"] != "alsa"]')" "[]"
 	eq "$(json list.json '"gen:count" in d["generators"]')" true
 }
 

@@ -139,6 +139,14 @@ cannot_compare()
 	capture -r 48k b.wav | meter --json --compare - a.wav 2>/dev/null && fail "standard input as the reference"
 	capture -r 48k b.wav >b.weir
 	meter --compare b.weir a.wav >out
+	capture b.wav >b44.weir
+	expect_status 1 meter --compare b44.weir a.wav 2>err >out
+	one_line err 'compared; weir resample -r 48k b44\.weir makes them alike$'
+	resample -r 48k b44.weir >b.weir
+	meter --compare b.weir a.wav >out
+	capture c.wav >c.weir
+	expect_status 1 meter --compare c.weir a.wav 2>err >out
+	one_line err 'they cannot be compared$'
 	expect_status 1 meter --compare c.wav a.wav 2>err >out
 	one_line err 'has 1 channel at 48000 Hz, track 1 has 2 at .*; weir capture -c 2 c\.wav makes them alike$'
 	expect_status 1 meter --compare none.wav a.wav 2>err >out
