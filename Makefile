@@ -157,6 +157,12 @@ $(B)/folders: FORCE
 	@mkdir -p $(@D)
 	@echo '$(bindir) $(execdir) $(mandir)' | cmp -s - $@ || echo '$(bindir) $(execdir) $(mandir)' >$@
 
+# Which devices are in is known in one object; it is built again when that changes.
+$(B)/libcore/media/live.o: $(B)/devices
+$(B)/devices: FORCE
+	@mkdir -p $(@D)
+	@echo 'jack=$(JACK) pulse=$(PULSE) pipewire=$(PIPEWIRE) alsa=$(ALSA)' | cmp -s - $@ || echo 'jack=$(JACK) pulse=$(PULSE) pipewire=$(PIPEWIRE) alsa=$(ALSA)' >$@
+
 # install: the dispatcher where people find it, the tools where nobody's `play` or `mix` is shadowed.
 INSTALL ?= install
 PAGES := $(wildcard man/*.[157])

@@ -30,8 +30,14 @@ struct canvas_library {
 };
 
 #ifdef WEIR_SANITIZED
-/* The leak checker asks for this.  libfontconfig, below libcairo, keeps offsets where others keep pointers: what it still holds looks lost. */
+/* The leak checker asks for these.  libfontconfig, below libcairo, keeps offsets where others keep pointers: what it still holds looks lost. */
 const char *__lsan_default_suppressions(void);
+const char *__lsan_default_options(void);
+
+const char *__lsan_default_options(void)
+{
+	return "print_suppressions=0";
+}
 
 const char *__lsan_default_suppressions(void)
 {

@@ -470,7 +470,8 @@ static void draw_momentary(const struct scene *s)
 			double high = fmin(a, b), low = fmax(a, b), x = LEFT + pixel - steps + i;
 			if (i == steps) {
 				high = fmin(high, y_of_lufs(s, (double)r.high));
-				low = fmax(low, y_of_lufs(s, (double)r.low));
+				if (joins || r.low > -INFINITY)
+					low = fmax(low, y_of_lufs(s, (double)r.low));
 			}
 			fill(s, (struct box){ x, high, 1, fmax(0, floor_y - high) }, MOMENTARY, 0.18);
 			fill(s, (struct box){ x, high - 1, 1, fmin(low, floor_y) - high + 2 }, MOMENTARY, 1);
