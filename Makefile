@@ -26,13 +26,14 @@ B := build
 HARDEN := -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fstack-clash-protection
 endif
 
-LIBS_PKG := sndfile opus ogg vorbisfile soxr flac libmpg123
-DEPS_DEBIAN := gcc libc6-dev make pkg-config libsndfile1-dev libopus-dev libogg-dev libvorbis-dev libsoxr-dev libflac-dev libmpg123-dev libcairo2-dev
-# With these the sound devices are built; without them everything else is.
-DEPS_DEBIAN_DEVICES := libjack-jackd2-dev libpulse-dev libpipewire-0.3-dev libasound2-dev
+LIBS_PKG := sndfile opus ogg vorbisfile soxr flac libmpg123 libsrtp2 libsodium
+DEPS_DEBIAN := gcc libc6-dev make pkg-config libsndfile1-dev libopus-dev libogg-dev libvorbis-dev libsoxr-dev libflac-dev libmpg123-dev libsrtp2-dev libsodium-dev libcairo2-dev
+# With these the sound devices, Matroska and the finding of peers are built; without them everything else is.
+DEPS_DEBIAN_DEVICES := libjack-jackd2-dev libpulse-dev libpipewire-0.3-dev libasound2-dev libavformat-dev libavahi-client-dev
 DEPS_DEBIAN_CHECK := clang libclang-rt-14-dev ffmpeg sox libsox-fmt-mp3 flac opus-tools libopusfile-dev libebur128-dev mandoc \
 	jackd2 pulseaudio pulseaudio-utils pipewire pipewire-bin wireplumber alsa-utils libasound2-plugins \
-	valgrind strace python3-minimal python3-numpy zsh fish bash-completion util-linux vorbis-tools lame file locales
+	valgrind strace python3-minimal python3-numpy zsh fish bash-completion util-linux vorbis-tools lame file locales \
+	iproute2 gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-libav avahi-daemon dbus mkvtoolnix
 
 -include config.mak
 
@@ -70,6 +71,19 @@ ifeq ($(ALSA),yes)
 PKG_CFLAGS += -DWEIR_HAVE_ALSA $(shell $(PKG_CONFIG) --cflags alsa)
 else
 LIB_WITHOUT += libcore/media/alsa.c
+endif
+# Optional: Matroska files, and the finding of peers on the local network; loaded when they are asked for.  make AVFORMAT=no AVAHI=no: without.
+AVFORMAT ?= $(shell $(PKG_CONFIG) --exists libavformat 2>/dev/null && echo yes)
+AVAHI    ?= $(shell $(PKG_CONFIG) --exists avahi-client 2>/dev/null && echo yes)
+ifeq ($(AVFORMAT),yes)
+PKG_CFLAGS += -DWEIR_HAVE_AVFORMAT $(shell $(PKG_CONFIG) --cflags libavformat)
+else
+LIB_WITHOUT += libcore/media/avformat.c
+endif
+ifeq ($(AVAHI),yes)
+PKG_CFLAGS += -DWEIR_HAVE_AVAHI $(shell $(PKG_CONFIG) --cflags avahi-client)
+else
+LIB_WITHOUT += libcore/media/avahi.c
 endif
 PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(LIBS_PKG) 2>/dev/null)
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -DWEIR_VERSION='"$(VERSION)"' -Ilibcore $(CFLAGS) $(WARN) $(HARDEN) $(SAN_FLAGS) \
