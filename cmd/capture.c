@@ -1,17 +1,16 @@
 /* capture: audio files, pipes, raw samples, generators and devices become PCM tracks of a stream. */
 #include "base/units.h"
-#include "media/livesource.h"
 #include "media/reshape.h"
 #include "media/source.h"
-#include "tool/describe.h"
+#include "rt/wake.h"
 #include "tool/devices.h"
 #include "tool/feed.h"
 #include "tool/progress.h"
+#include "tool/session.h"
 #include "tool/stats.h"
 #include "tool/tool.h"
 #include "wire/writer.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +27,7 @@ struct options {
 	int format;              /* index into formats, −1 none */
 	struct opt_list names;
 	struct opt_time duration, start, ring;
-	bool realtime, dither, list, json;
+	bool realtime, dither, list, json, keep, own_clocks;
 };
 
 struct capture {
@@ -39,12 +38,9 @@ struct capture {
 	struct feed feed;
 	struct writer out;
 	size_t *note_said;       /* bytes of each source's note that were printed */
-	struct livesource **live; /* of each source, NULL if it is no device */
-	uint64_t *loss_said;     /* of each device: frames lost that were spoken of */
-	int64_t loss_said_ns;    /* when, last */
-	bool any_live;
+	struct session session;  /* the devices */
+	struct tick pacing;      /* with --realtime: of the blocks */
 	atomic_uint_fast64_t clipped_samples;
-	atomic_uint_fast64_t xruns, xrun_warnings, ring_high_pct;
 	int64_t start_ns;        /* CLOCK_MONOTONIC of media time 0, with --realtime */
 	double total_s;
 	struct err_why why;
@@ -63,48 +59,6 @@ static const enum sample samples[N_STREAM_FORMATS] = { SAMPLE_S16, SAMPLE_S24, S
 static bool has_prefix(const char *text, const char *prefix)
 {
 	return !strncmp(text, prefix, strlen(prefix));
-}
-
-/* ---- --list ---- */
-
-static const char *const list_files[] = {
-	"WAV (RIFF, RIFX, RF64, BW64)", "W64", "AIFF, AIFF-C", "CAF", "AU", "FLAC", "Ogg FLAC", "Ogg Opus", "Ogg Vorbis", "MP3 (and layers I, II)",
-	"what else libsndfile reads",
-};
-static const char *const list_generators[] = {
-	"gen:sine:freq=1000,level=-20dB", "gen:noise:white|pink,level=-20dB,seed=1", "gen:sweep:from=20,to=20000,time=10s,level=-20dB",
-	"gen:impulse:every=1s,level=0dB", "gen:silence", "gen:ident:level=-20dB", "gen:count",
-};
-
-static void print_json_list(const char *key, const char *const *words, size_t n)
-{
-	printf("\"%s\": [", key);
-	for (size_t i = 0; i < n; i++) {
-		printf("%s", i ? ", " : "");
-		describe_json_string(stdout, words[i], strlen(words[i]));
-	}
-	printf("]");
-}
-
-static void print_list(bool json)
-{
-	if (json) {
-		printf("{");
-		devices_print(true);
-		printf(", ");
-		print_json_list("files", list_files, ARRAY_LEN(list_files));
-		printf(", ");
-		print_json_list("generators", list_generators, ARRAY_LEN(list_generators));
-		printf("}\n");
-		return;
-	}
-	devices_print(false);
-	printf("Files and pipes, known by their content:\n");
-	for (size_t i = 0; i < ARRAY_LEN(list_files); i++)
-		printf("  %s\n", list_files[i]);
-	printf("Headerless samples, with -r, -c and -f:\n  raw:PATH, raw:-\nGenerators, with what is taken if it is left out:\n");
-	for (size_t i = 0; i < ARRAY_LEN(list_generators); i++)
-		printf("  %s\n", list_generators[i]);
 }
 
 /* ---- opening ---- */
@@ -138,8 +92,8 @@ static enum err open_one(struct capture *c, struct source *s, const char *spec, 
 		args.duration_frames = opt_time_frames(&o->duration, gen_hz, 1) + (o->start.is_set ? opt_time_frames(&o->start, gen_hz, 1) : 0);
 	if ((e = source_open(s, spec, &args, &c->why)))
 		return e;
-	if ((c->live[i] = livesource_of(s)))
-		c->any_live = true;
+	if ((e = session_add(&c->session, i, s, &c->why)))
+		return e;
 	if (o->start.is_set && (e = source_trim(s, opt_time_frames(&o->start, track_rate_hz(&s->track), 1)))) {
 		c->why = s->why;
 		return e;
@@ -182,9 +136,8 @@ static enum err open_all(struct capture *c, char *const *specs, unsigned n)
 	uint32_t block = (uint32_t)o->block_frames;
 
 	c->note_said = calloc(n, sizeof(*c->note_said));
-	c->live = calloc(n, sizeof(struct livesource *));
-	c->loss_said = calloc(n, sizeof(*c->loss_said));
-	if (!sources || !c->note_said || !c->live || !c->loss_said) {
+	if (!sources || !c->note_said ||
+		session_init(&c->session, &c->tool, &c->stats, n, &(struct session_options){ .keep = o->keep, .own_clocks = o->own_clocks })) {
 		err_say(&c->why, e, "sources", "%s", err_text(e));
 		goto out;
 	}
@@ -199,7 +152,7 @@ static enum err open_all(struct capture *c, char *const *specs, unsigned n)
 	if (!block && o->realtime)
 		block = REALTIME_BLOCK_FRAMES;
 	for (unsigned i = 0; i < n && !block; i++)
-		block = c->live[i] ? c->live[i]->format.block_frames : 0;
+		block = session_device(&c->session, i) ? session_device(&c->session, i)->format.block_frames : 0;
 	if ((e = feed_open(&c->feed, sources, n, block, &c->why)))
 		goto out;
 	n_open = 0;
@@ -243,7 +196,7 @@ static void count(struct capture *c)
 	uint64_t frames = 0, gaps = 0, lost = 0, damaged = 0, clipped = 0;
 	double at_s = 0;
 
-	if (!s->running && !c->progress.on)
+	if (!stats_on(s) && !c->progress.on)
 		return;
 	for (unsigned i = 0; i < c->feed.n_tracks; i++) {
 		const struct feed_track *t = &c->feed.tracks[i];
@@ -268,39 +221,17 @@ static void count(struct capture *c)
 	progress_update(&c->progress, at_s, c->total_s > 0 ? c->total_s : -1);
 }
 
-/* Losses of a device are said as they happen, and stay in the source for the end. */
-static void watch(struct capture *c, const struct feed_track *t)
-{
-	struct livesource *l = c->live[t->id - 1u];
-	const struct source *s = &t->source;
-
-	if (!l)
-		return;
-	stats_set(&c->stats.dropped_frames, atomic_load(&l->counts.dropped_frames));
-	stats_set(&c->xruns, atomic_load(&l->counts.xruns));
-	stats_set(&c->xrun_warnings, atomic_load(&l->counts.warnings));
-	stats_set(&c->ring_high_pct, atomic_load(&l->counts.fill_high_bytes) * 100 / l->ring.size_bytes);
-	if (s->lost_frames == c->loss_said[t->id - 1u] || !s->warning[0])
-		return;
-	/* Once a second at most; the end says it all. */
-	int64_t now_ns = clock_now_ns();
-	if (c->loss_said_ns && now_ns - c->loss_said_ns < UNITS_NS_PER_S)
-		return;
-	c->loss_said_ns = now_ns;
-	c->loss_said[t->id - 1u] = s->lost_frames;
-	tool_warn(&c->tool, s->name, "%s", s->warning);
-}
-
 /* Wait until the clock has come to the end of the block, as a device would have; then it goes out at once. */
 static enum err pace(struct capture *c, const struct feed_track *t)
 {
 	const struct track *a = &t->source.track;
 	int64_t due_ns = c->start_ns + units_to_ns(t->next_pos, a->rate_num, a->rate_den);
-	struct timespec due = { .tv_sec = due_ns / UNITS_NS_PER_S, .tv_nsec = due_ns % UNITS_NS_PER_S };
 
-	while (!tool_stop && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL) == EINTR)
-		;
-	return writer_flush(&c->out);
+	wake_sleep_until(due_ns, &tool_stop);
+	tick_begin_at(&c->pacing, due_ns, units_to_ns(t->block_frames, a->rate_num, a->rate_den));
+	enum err e = writer_flush(&c->out);
+	tick_end(&c->pacing);
+	return e;
 }
 
 /* What -f and --start did to a track that may not be what was meant. */
@@ -323,15 +254,9 @@ static enum err end_track(struct capture *c, struct feed_track *t)
 {
 	struct source *s = &t->source;
 
-	const struct livesource *l = c->live[t->id - 1u];
-	uint64_t warnings = l ? atomic_load(&l->counts.warnings) : 0;
-
 	say_notes(c, t->id - 1u);
 	warn_of_options(c, t);
-	if (warnings)
-		tool_warn(&c->tool, s->name, "the server spoke of %" PRIu64 " xrun%s: audio may be damaged where some program was late", warnings, warnings == 1 ? "" : "s");
-	if (s->warning[0] && !(c->live[t->id - 1u] && s->lost_frames && s->lost_frames == c->loss_said[t->id - 1u]))
-		tool_warn(&c->tool, s->name, "%s", s->warning);
+	session_end_track(&c->session, t);
 	return writer_end_track(&c->out, t->id, s->cut ? PACKET_END_TRUNCATED : tool_stop ? PACKET_END_INTERRUPTED : PACKET_END_NORMAL);
 }
 
@@ -345,8 +270,9 @@ static enum err one_block(struct capture *c, struct feed_track *t)
 	e = feed_write(&c->feed, t, &c->out);
 	if (e == ERR_END)
 		return end_track(c, t);
-	watch(c, t);
-	return e || !c->options.realtime || c->live[t->id - 1u] ? e : pace(c, t);
+	if (e || (e = session_turn(&c->session, t, &c->out)))
+		return e;
+	return c->options.realtime && !session_device(&c->session, t->id - 1u) ? pace(c, t) : ERR_OK;
 }
 
 static enum err run(struct capture *c, char *const *specs)
@@ -358,9 +284,9 @@ static enum err run(struct capture *c, char *const *specs)
 	seed(c, specs);
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	c->start_ns = now.tv_sec * UNITS_NS_PER_S + now.tv_nsec;
-	if (c->any_live)
+	if (c->session.first)
 		c->out.stream.flags |= PACKET_STREAM_LIVE;
-	if (c->options.realtime || c->any_live) {
+	if (c->options.realtime || c->session.first) {
 		/* As if it was captured now: the two clocks are read once, so a step of the wall clock later on does no harm. */
 		clock_gettime(CLOCK_REALTIME, &now);
 		c->feed.utc0_ns = c->out.stream.t0_utc_ns = now.tv_sec * UNITS_NS_PER_S + now.tv_nsec;
@@ -435,6 +361,8 @@ int main(int argc, char **argv)
 		OPT_INT(0, "block", "FRAMES", &o->block_frames, 1, 65536, "frames a packet (4096, or as many as fit)"),
 		OPT_GROUP("Devices:"),
 		OPT_TIME(0, "ring", "TIME", &o->ring, 0.01, 3600, "keep so much when the reader of the stream pauses (2s)"),
+		OPT_FLAG(0, "reconnect", &o->keep, "wait for a device that goes away, with a gap as long as it is absent"),
+		OPT_FLAG(0, "no-sync", &o->own_clocks, "several devices: each by its own clock, not by the first's"),
 		OPT_GROUP("Other:"),
 		OPT_FLAG(0, "list", &o->list, "print what can be captured, and exit"),
 		OPT_FLAG(0, "json", &o->json, "with --list: as JSON"),
@@ -444,7 +372,7 @@ int main(int argc, char **argv)
 		options, &argc, &argv);
 
 	if (o->list) {
-		print_list(o->json);
+		devices_list(o->json);
 		return tool_end(&c.tool, ERR_OK, &c.why);
 	}
 	check_usage(&c, argv + 1, argc - 1);
@@ -453,11 +381,9 @@ int main(int argc, char **argv)
 	if ((e = open_all(&c, argv + 1, (unsigned)argc - 1)))
 		goto out;
 	stats_key(&c.stats, "clipped_samples", &c.clipped_samples);
-	if (c.any_live) {
-		stats_key(&c.stats, "xruns", &c.xruns);
-		stats_key(&c.stats, "xrun_warnings", &c.xrun_warnings);
-		stats_key(&c.stats, "ring_high_pct", &c.ring_high_pct);
-	}
+	session_keys(&c.session);
+	if (o->realtime)
+		stats_tick(&c.stats, &c.pacing);
 	if ((e = stats_begin(&c.stats, &c.tool, &c.why)))
 		goto out;
 	progress_begin(&c.progress, &c.tool);
@@ -473,9 +399,8 @@ out:
 	progress_end(&c.progress);
 	stats_end(&c.stats);
 	feed_release(&c.feed);
+	session_release(&c.session);
 	writer_release(&c.out);
 	free(c.note_said);
-	free(c.live);
-	free(c.loss_said);
 	return tool_end(&c.tool, e, &c.why);
 }

@@ -5,12 +5,16 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct demux {
 	struct tool tool;
 	struct pump pump;
 	struct split split;
 	const char *dir;          /* of --split; NULL: everything to stdout */
+	const char *output;       /* of -o: frames and nothing else */
+	const char *video_path;   /* of --video: frames, the rest to stdout */
+	int form;                 /* enum videoout_form */
 	bool force;
 	struct opt_list wanted;
 	struct select_hits hits;
@@ -37,13 +41,36 @@ static bool is_ours(struct demux *self, const struct packet *p)
 	return p->track == 0 || self->is_out[p->track];
 }
 
+static enum err split_one(struct demux *self, struct packet *p);
+
 static enum err take(void *stage, struct packet *p)
 {
 	struct demux *self = stage;
+	const struct track *t = self->video_path && p->track ? input_track(&self->pump.in, p->track) : NULL;
+
+	if (t && split_takes(&self->split, t))
+		return split_one(self, p);
 	return is_ours(self, p) ? pump_pass(&self->pump, p) : ERR_OK;
 }
 
 /* ---- --split ---- */
+
+static void say(void *user, const char *thing, const char *text)
+{
+	struct demux *self = user;
+
+	if (!self->tool.quiet)
+		tool_warn(&self->tool, thing, "%s", text);
+}
+
+static enum err split_begin(struct demux *self)
+{
+	self->split = (struct split){
+		.dir = self->dir, .frames_path = self->output ? self->output : self->video_path, .form = (enum videoout_form)self->form,
+		.stdout_fd = STDOUT_FILENO, .stop = &tool_stop, .say = say, .user = self, .tool = self->tool.name, .force = self->force,
+	};
+	return split_open(&self->split, &self->pump.why);
+}
 
 static enum err split_one(struct demux *self, struct packet *p)
 {
@@ -115,9 +142,32 @@ static enum err split_run(struct demux *self, const char *name, struct input_opt
 	if ((e = input_open(&p->in, name, o, &p->why)) || (e = stats_begin(&p->stats, &self->tool, &p->why)))
 		return e;
 	progress_begin(&p->progress, &self->tool);
-	if ((e = split_open(&self->split, self->dir, self->tool.name, self->force, &p->why)))
+	if ((e = split_begin(self)))
 		return e;
 	return split_close(self, split_all(self));
+}
+
+/* ---- --video: frames to a file, the rest on ---- */
+
+static enum err before_waiting(void *stage)
+{
+	struct demux *self = stage;
+	return split_flush(&self->split);
+}
+
+static enum err video_run(struct demux *self, const char *name, struct input_options *o)
+{
+	struct pump *p = &self->pump;
+	enum err e, ended;
+
+	if ((e = pump_open(p, &self->tool, name, o)) || (e = split_begin(self)))
+		return e;
+	p->idle = before_waiting;
+	e = pump_run(p, take, NULL, self);
+	ended = split_end(&self->split, e && e != ERR_CUT ? PACKET_END_ERROR : e ? PACKET_END_TRUNCATED : PACKET_END_NORMAL);
+	if (self->split.why.reason[0] && (e == ERR_OK || !p->why.reason[0]))
+		p->why = self->split.why;
+	return e ? e : ended;
 }
 
 /* ---- main ---- */
@@ -150,9 +200,15 @@ int main(int argc, char **argv)
 	struct err_why why = { 0 };
 	enum err e;
 
+	static const struct opt_choice forms[] = {
+		{ "auto", VIDEOOUT_AUTO }, { "raw", VIDEOOUT_RAW }, { "y4m", VIDEOOUT_Y4M }, { "weir", VIDEOOUT_WEIR }, { NULL, 0 },
+	};
 	const struct opt options[] = {
 		OPT_LIST('t', "track", "TRACK", &self.wanted, "take only these tracks: number, name or kind; a list with commas, or often"),
 		OPT_STRING(0, "split", "DIR", &self.dir, "write each track to a file of its own, DIR/NN-NAME.weir, and nothing to stdout"),
+		OPT_STRING('o', "output", "FILE", &self.output, "write the frames of the one video track to FILE (-: stdout), and nothing else"),
+		OPT_STRING(0, "video", "FILE", &self.video_path, "write the frames of the one video track to FILE, and the other tracks to stdout"),
+		OPT_CHOICE(0, "frames", "FORM", &self.form, forms, "how frames are written; auto: y4m where that can be, by FILE's ending"),
 		OPT_FLAG('y', "force", &self.force, "overwrite files that are there"),
 		OPT_END
 	};
@@ -162,14 +218,22 @@ int main(int argc, char **argv)
 		tool_usage(&self.tool, argv[2], "one input at most");
 	if (self.dir && !*self.dir)
 		tool_usage(&self.tool, "--split", "'' is no folder");
-	if (self.force && !self.dir)
-		tool_usage(&self.tool, "--force", "nothing is overwritten without --split");
+	if (!!self.dir + !!self.output + !!self.video_path > 1)
+		tool_usage(&self.tool, self.dir ? "--split" : "--output", "--split, -o and --video are ways of their own: give one of them");
+	if (self.force && !self.dir && !self.output && !self.video_path)
+		tool_usage(&self.tool, "--force", "nothing is overwritten without --split, -o or --video");
+	if (self.form == VIDEOOUT_WEIR && !self.dir)
+		tool_usage(&self.tool, "--frames", "'weir' is for --split");
+	if (self.video_path && !strcmp(self.video_path, "-"))
+		tool_usage(&self.tool, "--video", "'-': stdout is for the other tracks; -o - writes frames there");
 	if (select_check(&self.wanted, &why))
 		tool_usage(&self.tool, why.thing, "%s", why.reason);
 
 	const char *name = argc > 1 ? argv[1] : "-";
-	if (self.dir)
+	if (self.dir || self.output)
 		e = split_run(&self, name, &input);
+	else if (self.video_path)
+		e = video_run(&self, name, &input);
 	else if (!(e = pump_open(&self.pump, &self.tool, name, &input)))
 		e = pump_run(&self.pump, take, NULL, &self);
 	say_notes(&self);

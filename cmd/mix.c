@@ -273,6 +273,7 @@ int main(int argc, char **argv)
 	}
 	check_usage(&s, argv + 1, argc - 1);
 
+	stats_tick(&s.stats, &s.counts.tick);
 	stats_key(&s.stats, "clipped_samples", &s.counts.clipped_samples);
 	stats_key(&s.stats, "nonfinite_samples", &s.counts.nonfinite_samples);
 	stats_key(&s.stats, "limited_frames", &s.counts.limited_frames);

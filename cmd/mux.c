@@ -1,17 +1,21 @@
 /* mux: join streams into one, or write tracks to files. */
 #include "tool/join.h"
+#include "tool/leveltakes.h"
 #include "tool/progress.h"
 #include "tool/select.h"
 #include "tool/stats.h"
 #include "tool/takename.h"
 #include "tool/takes.h"
 #include "tool/tool.h"
+#include "tool/videojoin.h"
 #include "wire/writer.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,13 +27,19 @@ struct mux {
 	struct select_hits hits;
 	struct takes_options takes_options;
 	uint64_t rf64_above_bytes;
+	double start_db;          /* NAN: not given */
+	const char *stop_below;
+	struct opt_time preroll;
 	bool force;
 
 	struct join join;
+	struct videojoin_options video_options;
+	struct videojoin video;   /* --video */
 	bool is_stream;           /* what is written is a weir stream */
 	struct sinkfile file;     /* of a .weir file */
 	struct writer writer;
 	struct takes takes;       /* of all other files */
+	struct leveltakes level;  /* on the way to them, with --start-above */
 	bool begun;
 	struct stats stats;
 	atomic_uint_fast64_t gap_frames, clipped_samples, files;
@@ -60,6 +70,8 @@ static enum err begin_stream(struct mux *self)
 		w->stream.tai_utc_s = from->tai_utc_s;
 		memcpy(w->stream.name, from->name, sizeof(from->name));
 	}
+	if (self->video_options.live)
+		w->stream.flags |= PACKET_STREAM_LIVE;
 	return writer_begin(w);
 }
 
@@ -99,7 +111,7 @@ static enum err stream_packet(struct mux *self, struct packet *p)
 	case PACKET_STREAM:
 		return ERR_OK;
 	case PACKET_TRACK:
-		return announce(self, join_track(&self->join, p->track));
+		return announce(self, videojoin_track(&self->video, &self->join, p->track));
 	case PACKET_GAP:
 		if (packet_gap_unpack(&gap, p->payload, p->payload_bytes))
 			return ERR_OK;
@@ -114,7 +126,7 @@ static enum err stream_packet(struct mux *self, struct packet *p)
 
 static enum packet_end_reason end_reason(const struct mux *self)
 {
-	return join_is_cut(&self->join) ? PACKET_END_TRUNCATED : tool_stop ? PACKET_END_INTERRUPTED : PACKET_END_NORMAL;
+	return join_is_cut(&self->join) || self->video.feed.is_cut ? PACKET_END_TRUNCATED : tool_stop ? PACKET_END_INTERRUPTED : PACKET_END_NORMAL;
 }
 
 static enum err finish_stream(struct mux *self, enum err e)
@@ -179,6 +191,15 @@ static enum err takes_one(struct mux *self, struct packet *p)
 {
 	enum err e;
 
+	if (self->takes_options.on_level) {
+		if (p->type == PACKET_TRACK)
+			e = leveltakes_announce(&self->level, join_track(&self->join, p->track));
+		else
+			e = leveltakes_packet(&self->level, p);
+		if (e)
+			self->why = self->level.why;
+		return e;
+	}
 	if (p->type == PACKET_TRACK)
 		e = takes_announce(&self->takes, join_track(&self->join, p->track));
 	else
@@ -188,8 +209,30 @@ static enum err takes_one(struct mux *self, struct packet *p)
 	return e;
 }
 
+/* What is recorded on level ends; and that there was nothing, which is no failure. */
+static enum err finish_level(struct mux *self, enum err e)
+{
+	enum err finished = leveltakes_finish(&self->level, e == ERR_OK);
+
+	if (!e && finished)
+		self->why = self->level.why;
+	if (!e && !finished && !self->tool.quiet && self->takes.n_files == 0) {
+		double loudest_db = leveltakes_loudest_db(&self->level);
+		if (isfinite(loudest_db))
+			tool_warn(&self->tool, self->output, "nothing was written: the loudest was %.1f dB, and nothing above %.1f dB", loudest_db,
+				self->start_db);
+		else
+			tool_warn(&self->tool, self->output, "nothing was written: there was only silence");
+	}
+	if (self->level.late_frames)
+		tool_warn(&self->tool, self->output, "%" PRIu64 " frames came too late for the take they belong to", self->level.late_frames);
+	return e ? e : finished;
+}
+
 static enum err finish_takes(struct mux *self, enum err e)
 {
+	if (self->takes_options.on_level)
+		e = finish_level(self, e);
 	struct err_why why = self->why;
 	enum err finished = takes_finish(&self->takes, e == ERR_OK);
 
@@ -211,7 +254,7 @@ static void count(struct mux *self)
 	struct stats *s = &self->stats;
 	uint64_t gaps = 0, lost = 0, dropped = 0, damaged = 0;
 
-	if (!s->running && !self->progress.on)
+	if (!stats_on(s) && !self->progress.on)
 		return;
 	for (unsigned i = 0; i < self->join.n_sources; i++) {
 		struct input *in = join_input(&self->join, i);
@@ -293,11 +336,11 @@ static enum err run(struct mux *self)
 	enum err e;
 
 	for (;;) {
-		e = join_next(&self->join, &p);
+		e = self->video.is_open ? videojoin_next(&self->video, &self->join, &p) : join_next(&self->join, &p);
 		if (e == ERR_AGAIN) {
 			if ((e = settle(self)))
 				break;
-			if ((e = join_fill(&self->join))) {
+			if ((e = self->video.is_open ? videojoin_fill(&self->video, &self->join) : join_fill(&self->join))) {
 				self->why = self->join.why;
 				break;
 			}
@@ -317,6 +360,10 @@ static enum err run(struct mux *self)
 	e = self->is_stream ? finish_stream(self, e) : finish_takes(self, e);
 	if (e == ERR_OK && join_is_cut(&self->join)) {
 		join_describe_loss(&self->join, &self->why);
+		e = ERR_CUT;
+	}
+	if (e == ERR_OK && self->video.feed.is_cut) {
+		self->why = self->video.feed.why;
 		e = ERR_CUT;
 	}
 	return explain(self, e);
@@ -365,6 +412,32 @@ static void choose_format(struct mux *self)
 	self->is_stream = self->format == SINK_WEIR;
 	if (self->is_stream && (o->split_every.is_set || o->split_on_clock || o->sync))
 		tool_usage(t, o->sync ? "--sync" : "--split-every", "is for audio files with -o; a weir stream keeps what came as it came");
+	if (self->video_options.live && !self->video_options.spec)
+		tool_usage(t, "--live", "is for --video");
+	if (self->video_options.spec && !self->is_stream)
+		tool_usage(t, "--video", "goes into a weir stream, not into %s", sink_format_name((enum sink_format)self->format));
+}
+
+/* Recording on level, if it was asked for: the levels, and that they fit. */
+static enum err choose_level(struct mux *self, struct levelgate_options *level)
+{
+	bool wanted = !isnan(self->start_db);
+
+	if (!wanted && (self->stop_below || self->preroll.is_set))
+		return err_say(&self->why, ERR_ARG, self->stop_below ? "--stop-below" : "--pre-roll", "belongs to --start-above: give both");
+	if (!wanted)
+		return ERR_OK;
+	if (self->is_stream)
+		return err_say(&self->why, ERR_ARG, "--start-above", "is for audio files with -o; a weir stream keeps what came as it came");
+	*level = (struct levelgate_options){
+		.start_db = self->start_db, .stop_db = self->start_db, .hold = { .is_set = true, .value = 2 * UNITS_NS_PER_S },
+		.preroll = self->preroll.is_set ? self->preroll : (struct opt_time){ .is_set = true, .value = UNITS_NS_PER_S / 2 },
+	};
+	enum err e = self->stop_below ? leveltakes_parse_stop(level, self->stop_below, &self->why) : ERR_OK;
+	if (!e && level->stop_db > level->start_db)
+		return err_say(&self->why, ERR_ARG, "--stop-below", "'%s' is above the level of --start-above, %g dB", self->stop_below, self->start_db);
+	self->takes_options.on_level = true;
+	return e;
 }
 
 /* A .weir file: its name may hold the time. */
@@ -397,7 +470,13 @@ static enum err open_stream_file(struct mux *self)
 static enum err open_output(struct mux *self)
 {
 	struct takes_options *o = &self->takes_options;
+	struct levelgate_options level = {0};
+	enum err e = choose_level(self, &level);
 
+	if (e)
+		return e;
+	if (o->on_level && (e = leveltakes_open(&self->level, &self->takes, &level, o->sync, &self->why)))
+		return e;
 	if (!self->is_stream) {
 		o->pattern = self->output;
 		o->sink = (struct sink_args){
@@ -410,6 +489,7 @@ static enum err open_output(struct mux *self)
 		o->note = say_note;
 		o->warn = say_warning;
 		o->user = self;
+		o->sync &= !o->on_level;
 		return takes_open(&self->takes, o, &self->why);
 	}
 	if (!self->output || !strcmp(self->output, "-"))
@@ -417,9 +497,19 @@ static enum err open_output(struct mux *self)
 	return open_stream_file(self);
 }
 
+/* With --video there need not be audio: stdin is read if it is what a stream or a file comes through. */
+static bool stdin_is_input(const struct mux *self)
+{
+	struct stat st;
+
+	if (self->video.feed.fd == STDIN_FILENO || fstat(STDIN_FILENO, &st))
+		return false;
+	return S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || S_ISREG(st.st_mode);
+}
+
 static enum err open_inputs(struct mux *self, int argc, char **argv)
 {
-	const struct join_options o = {
+	struct join_options o = {
 		.input = {
 			.reader = { .keep_fragments = self->is_stream, .expand_silence = !self->is_stream, .stop = &tool_stop },
 			.source = { .stdin_fd = STDIN_FILENO, .duration_frames = -1, .stop = &tool_stop },
@@ -427,6 +517,16 @@ static enum err open_inputs(struct mux *self, int argc, char **argv)
 		.wants = wants,
 		.user = self,
 	};
+	enum err e;
+
+	if (self->video_options.spec) {
+		self->video_options.stop = &tool_stop;
+		if ((e = videojoin_open(&self->video, &self->video_options, &self->why)))
+			return e;
+		videojoin_attach(&self->video, &self->writer);
+		o.with_others = true;
+		o.no_input = !stdin_is_input(self);
+	}
 	return join_open(&self->join, argv + 1, (unsigned)(argc - 1), &o, &self->why);
 }
 
@@ -436,7 +536,7 @@ int main(int argc, char **argv)
 		{ "weir", SINK_WEIR }, { "opus", SINK_OPUS }, { "wav", SINK_WAV }, { "w64", SINK_W64 }, { "rf64", SINK_RF64 },
 		{ "flac", SINK_FLAC }, { "caf", SINK_CAF }, { "aiff", SINK_AIFF }, { "raw", SINK_RAW }, { NULL, 0 },
 	};
-	static struct mux mux;
+	static struct mux mux = { .start_db = NAN };
 	struct mux *self = &mux;
 	enum err e;
 	const struct opt options[] = {
@@ -447,7 +547,12 @@ int main(int argc, char **argv)
 		OPT_LIST(0, "tag", "KEY=VALUE", &self->tags, "set a tag, in place of those of that key; repeatable"),
 		OPT_TIME(0, "split-every", "TIME", &self->takes_options.split_every, 0, 31536000, "begin a new file every so often, at the very frame"),
 		OPT_FLAG(0, "split-on-clock", &self->takes_options.split_on_clock, "cut at multiples of that on the wall clock (UTC)"),
+		OPT_STRING(0, "video", "VIDEO", &self->video_options.spec, "raw frames as a track: FIFO[,WIDTHxHEIGHT,FORMAT,FPS], the rest by a y4m header"),
+		OPT_FLAG(0, "live", &self->video_options.live, "the video comes live: rather drop frames than wait, place them by the clock"),
 		OPT_FLAG(0, "sync", &self->takes_options.sync, "all files begin and end together, with silence where a track does not"),
+		OPT_DB(0, "start-above", &self->start_db, -150, 0, "record on level: a file begins where a sample is above this"),
+		OPT_STRING(0, "stop-below", "LEVEL:TIME", &self->stop_below, "a file ends when all were below this for so long (2 s)"),
+		OPT_TIME(0, "pre-roll", "TIME", &self->preroll, 0, LEVELTAKES_MAX_PREROLL_S, "begin files so long before that; default 500ms"),
 		OPT_SIZE(0, "rf64-above", &self->rf64_above_bytes, 1024, 4294967295.0, "WAV files longer than this become RF64; default 4 GiB"),
 		OPT_END
 	};
@@ -461,6 +566,10 @@ int main(int argc, char **argv)
 	stats_key(&self->stats, "gap_frames", &self->gap_frames);
 	stats_key(&self->stats, "clipped_samples", &self->clipped_samples);
 	stats_key(&self->stats, "files", &self->files);
+	if (self->video_options.spec) {
+		stats_key(&self->stats, "video_frames", &self->video.feed.n_frames);
+		stats_key(&self->stats, "video_dropped", &self->video.feed.n_dropped);
+	}
 	if ((e = open_output(self)) || (e = open_inputs(self, argc, argv)))
 		goto out;
 	if ((e = stats_begin(&self->stats, &self->tool, &self->why)))
@@ -474,6 +583,8 @@ out:
 	/* Nothing was written yet if it failed before the work: no NAME.part is left. */
 	if (e && self->file.path && !self->begun)
 		sinkfile_discard(&self->file);
+	leveltakes_release(&self->level);
+	videojoin_release(&self->video);
 	takes_release(&self->takes);
 	writer_release(&self->writer);
 	sinkfile_release(&self->file);

@@ -26,6 +26,7 @@ struct play {
 	const char *specs[MAX_SINKS];
 	unsigned n_sinks;
 	struct livesink *sinks;   /* one for each */
+	struct tick ticks[MAX_SINKS];
 	bool open;
 	uint16_t track;           /* that is played, 0 none yet */
 	uint32_t rate_num, rate_den, frame_bytes;
@@ -37,27 +38,42 @@ struct play {
 	struct err_why why;
 };
 
-static void count(struct play *p)
+/* What the devices' callbacks counted, of all together; of the rings the emptiest. */
+static void count_devices(void *user)
 {
-	uint64_t underruns = 0, silent = 0, played = UINT64_MAX, low = UINT64_MAX;
+	struct play *p = user;
+	uint64_t underruns = 0, silent = 0, played = UINT64_MAX, low = UINT64_MAX, now_pct = 100, low_pct = 100, high_pct = 0;
 
-	if (!p->open || (!p->stats.running && !p->progress.on))
-		return;
 	for (unsigned i = 0; i < p->n_sinks; i++) {
 		struct livesink_counts *c = &p->sinks[i].counts;
+		if (!p->sinks[i].ring.size_bytes)
+			continue;
 		uint64_t n = atomic_load(&c->played_frames), least = atomic_load(&c->fill_low_frames);
 
 		underruns += atomic_load(&c->underruns);
 		silent += atomic_load(&c->silent_frames);
 		played = n < played ? n : played;
 		low = least < low ? least : low;
+		uint64_t size = p->sinks[i].ring.size_bytes, frame_bytes = p->sinks[i].frame_bytes, high = atomic_load(&c->fill_high_frames);
+		uint64_t fill_pct = ring_fill(&p->sinks[i].ring) * 100 / size, least_pct = least == UINT64_MAX ? 100 : least * frame_bytes * 100 / size;
+		now_pct = fill_pct < now_pct ? fill_pct : now_pct;
+		low_pct = least_pct < low_pct ? least_pct : low_pct;
+		high_pct = high * frame_bytes * 100 / size > high_pct ? high * frame_bytes * 100 / size : high_pct;
 	}
 	stats_set(&p->underruns, underruns);
 	stats_set(&p->silent_frames, silent);
 	stats_set(&p->low_frames, low == UINT64_MAX ? 0 : low);
+	stats_set(&p->stats.frames_out, played == UINT64_MAX ? 0 : played);
+	stats_ring(&p->stats, now_pct, low_pct, high_pct);
+}
+
+static void count(struct play *p)
+{
+	if (!p->open || (!stats_on(&p->stats) && !p->progress.on))
+		return;
+	count_devices(p);
 	stats_set(&p->stats.frames_in, (uint64_t)(p->end_pos - p->begin_pos));
-	stats_set(&p->stats.frames_out, played);
-	progress_update(&p->progress, units_to_s((int64_t)played, p->rate_num, p->rate_den), -1);
+	progress_update(&p->progress, units_to_s((int64_t)atomic_load(&p->stats.frames_out), p->rate_num, p->rate_den), -1);
 }
 
 /* ---- the devices ---- */
@@ -69,6 +85,8 @@ static enum err open_sink(struct play *p, struct livesink *l, const char *spec, 
 	if (p->latency.is_set)
 		o.latency_ns = p->latency.is_frames ? units_to_ns(p->latency.value, t->rate_num, t->rate_den) : p->latency.value;
 	enum err e = livesink_open(l, spec, t, &o, &p->why);
+	if (!e)
+		atomic_store_explicit(&l->tick, &p->ticks[l - p->sinks], memory_order_relaxed);
 	if (!e && l->format.note[0])
 		tool_note(&p->tool, l->name, "%s", l->format.note);
 	return e;
@@ -106,6 +124,8 @@ static enum err open_sinks(struct play *p, const struct track *t)
 	for (unsigned i = 0; p->specs[0] && i < p->n_sinks && !e; i++)
 		e = open_sink(p, &p->sinks[i], p->specs[i], t);
 	p->open = true;
+	if (!e)
+		stats_watch(&p->stats, count_devices, p);
 	p->rate_num = t->rate_num;
 	p->rate_den = t->rate_den;
 	p->channels = t->channels;
@@ -151,6 +171,7 @@ static void close_sinks(struct play *p)
 		silent += atomic_load(&p->sinks[i].counts.silent_frames);
 	}
 	count(p);
+	stats_watch(&p->stats, NULL, NULL);
 	if (underruns)
 		tool_warn(&p->tool, "input", "came too late %" PRIu64 " time%s: %" PRIu64 " frames of silence were played", underruns, underruns == 1 ? "" : "s", silent);
 	for (unsigned i = 0; i < p->n_sinks; i++)
@@ -294,6 +315,8 @@ int main(int argc, char **argv)
 	if (select_check(&p.wanted, &p.why))
 		tool_usage(&p.tool, p.why.thing, "%s", p.why.reason);
 
+	for (unsigned i = 0; i < p.n_sinks; i++)
+		stats_tick(&p.stats, &p.ticks[i]);
 	stats_key(&p.stats, "underruns", &p.underruns);
 	stats_key(&p.stats, "silent_frames", &p.silent_frames);
 	stats_key(&p.stats, "ring_low_frames", &p.low_frames);

@@ -45,9 +45,11 @@ static const struct weir_row {
 	{ "mix", "PCM tracks to one, or to one a participant" },
 	{ "mux", "join streams, or write tracks to files" },
 	{ "demux", "take packets out of files and streams, undecoded" },
+	{ "impair", "what a bad network does, to a stream or to datagrams" },
 	{ "meter", "levels, loudness, silence and losses of each track" },
 	{ "play", "a PCM track is heard on sound devices" },
 	{ "inspect", "print and verify streams" },
+	{ "top", "the running tools, in pipeline order" },
 };
 
 /* Pages that are not a tool's. */

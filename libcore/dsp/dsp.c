@@ -24,6 +24,10 @@ static void use_c(struct dsp *dsp)
 		.kweight = kweight_c_energy,
 		.limit_curve = limiter_c_curve,
 		.limit_level = limiter_c_level,
+		.galois_add = galois_c_add,
+		.galois_set = galois_c_set,
+		.varirate_rows = varirate_c_rows,
+		.varirate_sum = varirate_c_sum,
 	};
 }
 
@@ -50,6 +54,10 @@ static void use_avx2(struct dsp *dsp)
 		.kweight = kweight_avx2_energy,
 		.limit_curve = limiter_avx2_curve,
 		.limit_level = limiter_avx2_level,
+		.galois_add = galois_avx2_add,
+		.galois_set = galois_avx2_set,
+		.varirate_rows = varirate_avx2_rows,
+		.varirate_sum = varirate_avx2_sum,
 	};
 }
 #endif

@@ -3,18 +3,20 @@
  *
  * Each NAME_c.c defines what a kernel does; NAME_avx2.c and NAME_neon.c do the same faster, equal to the bit where
  * the header of NAME says so and within the bound it states elsewhere.  tests/kernels compares them.
- * convert, truepeak and kweight carry state and choose for themselves: see their headers.
+ * convert, truepeak, kweight and varirate carry state and choose for themselves: see their headers.
  */
 #ifndef DSP_DSP_H
 #define DSP_DSP_H
 
 #include "dsp/gain.h"
+#include "dsp/galois.h"
 #include "dsp/interleave.h"
 #include "dsp/kweight.h"
 #include "dsp/levels.h"
 #include "dsp/limiter.h"
 #include "dsp/matrix.h"
 #include "dsp/truepeak.h"
+#include "dsp/varirate.h"
 
 struct dsp {
 	interleave_join_fn *join;
@@ -36,6 +38,10 @@ struct dsp {
 	kweight_energy_fn *kweight;
 	limiter_curve_fn *limit_curve;
 	limiter_level_fn *limit_level;
+	galois_add_fn *galois_add;
+	galois_set_fn *galois_set;
+	varirate_rows_fn *varirate_rows;
+	varirate_sum_fn *varirate_sum;
 };
 
 /* The fastest versions that enum cpu_flag allow: dsp_init(&dsp, cpu_flags()); 0 gives the definitions. */

@@ -99,7 +99,10 @@ static void capture_loop(struct alsa *a)
 			if (a->lib.pcm_delay(a->pcm, &delay) || delay < 0)
 				delay = 0;
 			int64_t end_ns = now_ns - delay * UNITS_NS_PER_S / a->format.rate_hz;
+			struct tick *t = atomic_load_explicit(&a->to->tick, memory_order_relaxed);
+			tick_begin_at(t, end_ns, n * UNITS_NS_PER_S / a->format.rate_hz);
 			livesource_push(a->to, a->period, (uint32_t)n, end_ns - n * UNITS_NS_PER_S / a->format.rate_hz);
+			tick_end(t);
 			expected_ns = end_ns;
 		} else if (n == -EPIPE || n == -ESTRPIPE) {
 			if (!recover(a, (int)n))
@@ -120,9 +123,12 @@ static void play_loop(struct alsa *a)
 {
 	while (!atomic_load_explicit(&a->quit, memory_order_relaxed)) {
 		uint32_t n = livesink_pull(a->from, a->period, a->format.block_frames), done = 0;
+		struct tick *t = atomic_load_explicit(&a->from->tick, memory_order_relaxed);
 
 		while (done < n && !atomic_load_explicit(&a->quit, memory_order_relaxed)) {
 			int ready = a->lib.pcm_wait(a->pcm, WAIT_MS);
+			if (ready > 0 && !done)
+				tick_begin(t, n * UNITS_NS_PER_S / a->format.rate_hz);
 			snd_pcm_sframes_t k = ready < 0 ? ready : a->lib.pcm_writei(a->pcm, a->period + (size_t)done * a->frame_bytes, n - done);
 
 			if (k > 0)
@@ -132,6 +138,7 @@ static void play_loop(struct alsa *a)
 				return;
 			}
 		}
+		tick_end(t);
 		if (n < a->format.block_frames)
 			break;
 	}

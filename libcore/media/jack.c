@@ -165,10 +165,24 @@ static WEIR_DEADLINE void play_cycle(struct jack *j, jack_nframes_t n_frames, bo
 		atomic_fetch_add_explicit(&j->idle_cycles, 1, memory_order_relaxed);
 }
 
+/* A cycle was due when the server began it, and must be over when it begins the next. */
+static WEIR_DEADLINE struct tick *begin_tick(struct jack *j, jack_nframes_t n_frames)
+{
+	struct tick *t = j->to ? atomic_load_explicit(&j->to->tick, memory_order_relaxed) : atomic_load_explicit(&j->from->tick, memory_order_relaxed);
+	jack_nframes_t frame;
+	jack_time_t begin_us, next_us;
+	float period_us;
+
+	if (tick_is_on(t) && !j->lib.get_cycle_times(j->client, &frame, &begin_us, &next_us, &period_us))
+		tick_begin_at(t, (int64_t)begin_us * 1000, (int64_t)n_frames * UNITS_NS_PER_S / j->rate_hz);
+	return t;
+}
+
 static int on_cycle(jack_nframes_t n_frames, void *user)
 {
 	struct jack *j = user;
 	bool go = atomic_load_explicit(&j->go, memory_order_acquire);
+	struct tick *t = begin_tick(j, n_frames);
 
 	/* A connection counts from the next cycle on. */
 	if (go && j->warm_cycles < WARM_CYCLES) {
@@ -179,6 +193,7 @@ static int on_cycle(jack_nframes_t n_frames, void *user)
 		play_cycle(j, n_frames, go);
 	else if (go)
 		capture_cycle(j, n_frames);
+	tick_end(t);
 	return 0;
 }
 

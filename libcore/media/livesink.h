@@ -12,6 +12,7 @@
 #include "dsp/dsp.h"
 #include "media/live.h"
 #include "rt/ring.h"
+#include "rt/tick.h"
 #include "rt/wake.h"
 
 #include <stdatomic.h>
@@ -20,6 +21,7 @@ struct livesink_counts {
 	atomic_uint_fast64_t played_frames; /* of the ring */
 	atomic_uint_fast64_t underruns, silent_frames;
 	atomic_uint_fast64_t fill_low_frames; /* least that was found in the ring while playing; UINT64_MAX at first */
+	atomic_uint_fast64_t fill_high_frames; /* most */
 };
 
 struct livesink {
@@ -32,6 +34,7 @@ struct livesink {
 	bool saw_end;             /* in livesink_begin(): what it found was all there will be */
 	/* both */
 	struct livesink_counts counts;
+	_Atomic(struct tick *) tick; /* where the adapter's callbacks are measured; NULL: nowhere */
 	atomic_bool ended;        /* nothing more will be written */
 	atomic_bool drained;      /* and the last frame was handed over */
 	atomic_int gone;          /* 0; 1 being said; 2 reason holds */

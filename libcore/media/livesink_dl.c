@@ -22,6 +22,8 @@ WEIR_DEADLINE uint32_t livesink_begin(struct livesink *l, uint32_t n_frames, con
 	l->starved = false;
 	if (!ended && there < atomic_load_explicit(&l->counts.fill_low_frames, memory_order_relaxed))
 		atomic_store_explicit(&l->counts.fill_low_frames, there, memory_order_relaxed);
+	if (there > atomic_load_explicit(&l->counts.fill_high_frames, memory_order_relaxed))
+		atomic_store_explicit(&l->counts.fill_high_frames, there, memory_order_relaxed);
 	return there < n_frames ? (uint32_t)there : n_frames;
 }
 

@@ -4,14 +4,19 @@
  * The callback (deadline) writes one record a block: where it stands on the track's timeline, when it was captured, its
  * frames.  When the ring is full the whole block is dropped and counted, and the next record that fits says how much is
  * missing before it, so the reader's timeline is exact.  What the device itself lost (an xrun) goes the same way.
+ *
+ * A device may be waited for when it goes away (livesource_keep(), liveaway.h), and several may share the timeline of the
+ * first (liveplace.h).
  */
 #ifndef MEDIA_LIVESOURCE_H
 #define MEDIA_LIVESOURCE_H
 
 #include "media/live.h"
+#include "media/livereturn.h"
 #include "media/source.h"
 #include "rt/clock.h"
 #include "rt/ring.h"
+#include "rt/tick.h"
 #include "rt/wake.h"
 
 #include <stdatomic.h>
@@ -24,7 +29,8 @@ struct livesource_counts {
 	atomic_uint_fast64_t xruns, xrun_frames;      /* that cost frames */
 	atomic_uint_fast64_t warnings;        /* the server spoke of an xrun, wherever it was */
 	atomic_uint_fast64_t drops, dropped_frames;   /* a drop is a run of blocks */
-	atomic_uint_fast64_t fill_high_bytes; /* most that lay in the ring */
+	atomic_uint_fast64_t fill_low_bytes;  /* least that lay in the ring when a block came */
+	atomic_uint_fast64_t fill_high_bytes; /* most, with the block */
 };
 
 struct livesource_record {
@@ -36,6 +42,10 @@ struct livesource_record {
 };
 #define LIVESOURCE_ALIGN 64u
 
+struct liveplace;
+/* Something about the device that people want to know now: "the JACK server has ended".  On the reader's thread. */
+typedef void livesource_tell(void *user, const char *text);
+
 struct livesource {
 	struct ring ring;
 	struct wake wake;
@@ -46,6 +56,7 @@ struct livesource {
 	bool dropping;
 	/* both */
 	struct livesource_counts counts;
+	_Atomic(struct tick *) tick; /* where the adapter's callbacks are measured; NULL: nowhere */
 	atomic_int gone;          /* 0; 1 being said; 2 reason holds */
 	char reason[128];
 	/* the reader's */
@@ -53,19 +64,42 @@ struct livesource {
 	void *device;
 	struct live_format format;
 	struct clock_fit fit;
-	int64_t utc_offset_ns;
+	struct clock_utc utc;
+	int64_t utc_looked_ns;    /* when the wall clock was last looked at */
 	uint32_t used_frames;     /* of the record at the ring's head */
 	bool holes_said;          /* of that record */
 	int64_t read_pos;
 	int64_t record_utc_ns;
 	uint64_t said_xruns, said_drops; /* in warnings */
 	bool ended;
+	struct live_args args;    /* as it was opened */
+	struct liveplace *place;  /* on another's timeline; NULL: on its own */
+	/* liveaway */
+	bool keeps;               /* it is waited for */
+	livesource_tell *tell;
+	void *tell_user;
+	bool away, resumes;       /* it is not there; it is back, and where its frames belong is not yet known */
+	struct livereturn back;
+	struct clock_fit old_fit; /* the line of before, which goes on through the absence */
+	int64_t away_pos;         /* the first frame that is missing */
+	uint64_t n_absences, absent_frames;
 };
 
 /* Open a device as source *s (which is fresh: name, stop set).  Role: io. */
 enum err livesource_open(struct source *s, const char *spec, const struct source_args *args, struct err_why *why) WEIR_MUSTUSE;
 /* The livesource in s, if it is one. */
 struct livesource *livesource_of(const struct source *s);
+/* From now on wait for the device when it goes away: a gap as long as the absence, then it goes on.  tell may be NULL. */
+void livesource_keep(struct livesource *l, livesource_tell *tell, void *user);
+/* The line through its timestamps, which goes on while it is away; NULL: nothing has come yet.  For the reader's thread. */
+const struct clock_fit *livesource_line(const struct livesource *l);
+
+/* ---- for liveplace and liveaway ---- */
+
+/* As source_read(), on the device's own timeline. */
+enum err livesource_take(struct source *s, struct livesource *l, uint8_t *dst, size_t max_frames, struct source_block *b) WEIR_MUSTUSE;
+/* What has been lost so far becomes the one warning of the source. */
+void livesource_sum_up(struct source *s, const struct livesource *l);
 
 /* ---- for the callback of an adapter ---- */
 

@@ -44,6 +44,8 @@ WEIR_DEADLINE void livesource_commit(struct livesource *l, uint32_t n_frames, in
 	uint64_t fill = l->ring.size_bytes - ring_room(&l->ring, &room) + r.n_bytes;
 	if (fill > atomic_load_explicit(&l->counts.fill_high_bytes, memory_order_relaxed))
 		atomic_store_explicit(&l->counts.fill_high_bytes, fill, memory_order_relaxed);
+	if (fill - r.n_bytes < atomic_load_explicit(&l->counts.fill_low_bytes, memory_order_relaxed))
+		atomic_store_explicit(&l->counts.fill_low_bytes, fill - r.n_bytes, memory_order_relaxed);
 	memcpy(room, &r, sizeof(r));
 	l->missing_xrun_frames = l->missing_dropped_frames = 0;
 	l->next_pos += n_frames;

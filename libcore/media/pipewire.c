@@ -67,6 +67,7 @@ struct pipewire {
 	atomic_bool drained;
 	/* the callback's */
 	bool role_taken, all_written, have_ticks;
+	uint32_t cycle_frames;    /* of the cycle before; 0 at first */
 	uint64_t next_ticks;
 };
 
@@ -236,6 +237,7 @@ static void capture_buffer(struct pipewire *p, const struct spa_data *d)
 
 	if (!d->data || d->chunk->offset > d->maxsize || d->chunk->size > d->maxsize - d->chunk->offset || !n)
 		return;
+	p->cycle_frames = n;
 	if (!lib->stream_get_time_n(p->stream, &t, sizeof(t)) && t.rate.denom) {
 		/* A graph at our rate counts in our frames: what it counted and we did not get is lost. */
 		int64_t jump = p->have_ticks ? (int64_t)(t.ticks - p->next_ticks) : 0;
@@ -256,6 +258,7 @@ static void play_buffer(struct pipewire *p, struct spa_data *d, uint64_t request
 
 	if (requested && requested < want)
 		want = (uint32_t)requested;
+	p->cycle_frames = want;
 	if (d->data && !p->all_written) {
 		got = livesink_pull(p->from, d->data, want);
 		p->all_written = got < want || atomic_load_explicit(&p->from->drained, memory_order_relaxed);
@@ -271,22 +274,26 @@ static void on_process(void *user)
 {
 	struct pipewire *p = user;
 	const struct library *lib = &p->server.lib;
+	struct tick *t = p->to ? atomic_load_explicit(&p->to->tick, memory_order_relaxed) : atomic_load_explicit(&p->from->tick, memory_order_relaxed);
 	struct pw_buffer *b;
 
 	if (!p->role_taken)
 		role_take(ROLE_DEADLINE);
 	p->role_taken = true;
+	if (p->cycle_frames)
+		tick_begin(t, (int64_t)p->cycle_frames * UNITS_NS_PER_S / p->format.rate_hz);
 	if (p->way == LIVE_PLAY) {
 		if (!p->all_written && (b = lib->stream_dequeue_buffer(p->stream))) {
 			play_buffer(p, &b->buffer->datas[0], b->requested);
 			lib->stream_queue_buffer(p->stream, b);
 		}
-		return;
+	} else {
+		while ((b = lib->stream_dequeue_buffer(p->stream))) {
+			capture_buffer(p, &b->buffer->datas[0]);
+			lib->stream_queue_buffer(p->stream, b);
+		}
 	}
-	while ((b = lib->stream_dequeue_buffer(p->stream))) {
-		capture_buffer(p, &b->buffer->datas[0]);
-		lib->stream_queue_buffer(p->stream, b);
-	}
+	tick_end(t);
 }
 
 static void on_drained(void *user)

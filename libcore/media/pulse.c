@@ -18,6 +18,9 @@
 #include <string.h>
 
 #define CAPTURE_BLOCK_MS 20
+/* What a server says of the latency of a stream that has just begun may be a wish: until then it is believed up to so many blocks. */
+#define WARM_NS (2 * UNITS_NS_PER_S)
+#define WARM_BLOCKS 4
 
 #define FUNCTIONS(X) \
 	X(threaded_mainloop_new) X(threaded_mainloop_free) X(threaded_mainloop_start) X(threaded_mainloop_stop) X(threaded_mainloop_lock) \
@@ -58,6 +61,7 @@ struct pulse {
 	struct livesource *to;
 	struct livesink *from;
 	bool role_taken, all_written;
+	int64_t first_ns;         /* when the first of it came */
 	bool found;
 	bool quitting;
 	int drained;              /* 0 not yet, 1 done, −1 failed */
@@ -287,8 +291,10 @@ static void on_readable(pa_stream *stream, size_t n_bytes, void *user)
 	const struct library *lib = &p->server.lib;
 	size_t frame_bytes = (size_t)p->spec.channels * track_sample_bytes(sample_of(p->spec.format));
 	const void *data;
+	struct tick *t = atomic_load_explicit(&p->to->tick, memory_order_relaxed);
 
 	take_role(p);
+	tick_begin(t, (int64_t)(n_bytes / frame_bytes) * UNITS_NS_PER_S / p->spec.rate);
 	while (n_bytes >= frame_bytes && !lib->stream_peek(stream, &data, &n_bytes) && n_bytes) {
 		pa_usec_t latency_us = 0;
 		int negative = 0;
@@ -296,10 +302,17 @@ static void on_readable(pa_stream *stream, size_t n_bytes, void *user)
 		int64_t ns = clock_now_ns();
 
 		/* What is read next was captured so long ago. */
-		if (!lib->stream_get_latency(stream, &latency_us, &negative))
-			ns -= negative ? -(int64_t)latency_us * 1000 : (int64_t)latency_us * 1000;
-		else
+		int64_t most_ns = WARM_BLOCKS * (int64_t)p->block_frames * UNITS_NS_PER_S / p->spec.rate;
+		if (!p->first_ns)
+			p->first_ns = ns;
+		if (ns - p->first_ns > WARM_NS)
+			most_ns = INT64_MAX;
+		if (!lib->stream_get_latency(stream, &latency_us, &negative)) {
+			int64_t latency_ns = latency_us < INT64_MAX / 1000 ? (int64_t)latency_us * 1000 : 0;
+			ns -= negative ? -latency_ns : latency_ns < most_ns ? latency_ns : most_ns;
+		} else {
 			ns -= (int64_t)n * UNITS_NS_PER_S / p->spec.rate;
+		}
 		if (!data)
 			livesource_lose(p->to, n);
 		/* A block at a time, so that the ring gives and takes in the size it was made for. */
@@ -311,6 +324,7 @@ static void on_readable(pa_stream *stream, size_t n_bytes, void *user)
 		lib->stream_drop(stream);
 		n_bytes = frame_bytes;
 	}
+	tick_end(t);
 }
 
 static void on_writable(pa_stream *stream, size_t n_bytes, void *user)
@@ -318,20 +332,23 @@ static void on_writable(pa_stream *stream, size_t n_bytes, void *user)
 	struct pulse *p = user;
 	const struct library *lib = &p->server.lib;
 	size_t frame_bytes = (size_t)p->spec.channels * track_sample_bytes(sample_of(p->spec.format));
+	struct tick *t = atomic_load_explicit(&p->from->tick, memory_order_relaxed);
 
 	take_role(p);
+	tick_begin(t, (int64_t)(n_bytes / frame_bytes) * UNITS_NS_PER_S / p->spec.rate);
 	while (n_bytes >= frame_bytes && !p->all_written) {
 		size_t room = n_bytes;
 		void *to;
 
 		if (lib->stream_begin_write(stream, &to, &room) || room < frame_bytes)
-			return;
+			break;
 		uint32_t want = (uint32_t)((room < n_bytes ? room : n_bytes) / frame_bytes), got = livesink_pull(p->from, to, want);
 		p->all_written = got < want || atomic_load_explicit(&p->from->drained, memory_order_relaxed);
 		if (!got || lib->stream_write(stream, to, got * frame_bytes, NULL, 0, PA_SEEK_RELATIVE))
-			return;
+			break;
 		n_bytes -= got * frame_bytes;
 	}
+	tick_end(t);
 }
 
 static void on_stream(pa_stream *stream, void *user)

@@ -9,8 +9,12 @@
 #define SETTLED_S 8.0
 #define TWO_PI 6.283185307179586
 #define SQRT_2 1.4142135623730951
+#define JITTER_PAIRS 64.0 /* over so many it is averaged */
 /* Off by more than this it is no jitter: the line begins anew. */
 #define LOST_NS (UNITS_NS_PER_S / 4)
+/* Off by more than this the device has changed its mind: the line moves there, and says nothing of its slope. */
+#define MOVED_NS (UNITS_NS_PER_S / 100)
+#define MOVED_PART 0.1
 
 WEIR_DEADLINE int64_t clock_now_ns(void)
 {
@@ -73,12 +77,16 @@ WEIR_DEADLINE int64_t clock_fit_at(struct clock_fit *f, int64_t pos, int64_t mon
 	double w = TWO_PI * hz * step_s;
 	if (w > 0.5)
 		w = 0.5;
-	double moved_ns = SQRT_2 * w * error_ns;
+	bool is_jitter = error_ns < (double)MOVED_NS && error_ns > -(double)MOVED_NS;
+	double part = is_jitter || SQRT_2 * w > MOVED_PART ? SQRT_2 * w : MOVED_PART;
+	double moved_ns = part * error_ns;
 	/* A correction backwards never outruns the step forwards. */
 	if (moved_ns < -0.5 * (double)n * f->nominal_ns)
 		moved_ns = -0.5 * (double)n * f->nominal_ns;
 	f->frac_ns += moved_ns;
-	f->frame_ns += w * w * error_ns / (double)n;
+	if (is_jitter)
+		f->frame_ns += w * w * error_ns / (double)n;
+	f->jitter_ns += ((error_ns < 0 ? -error_ns : error_ns) - f->jitter_ns) / JITTER_PAIRS;
 	/* No device is off by more than 1 %. */
 	if (f->frame_ns > 1.01 * f->nominal_ns)
 		f->frame_ns = 1.01 * f->nominal_ns;
@@ -90,4 +98,25 @@ WEIR_DEADLINE int64_t clock_fit_at(struct clock_fit *f, int64_t pos, int64_t mon
 WEIR_DEADLINE double clock_fit_ppb(const struct clock_fit *f)
 {
 	return (f->frame_ns / f->nominal_ns - 1.0) * (double)UNITS_NS_PER_S;
+}
+
+WEIR_DEADLINE double clock_fit_pos(const struct clock_fit *f, int64_t mono_ns)
+{
+	return (double)f->pos + ((double)(mono_ns - f->base_ns) - f->frac_ns) / f->frame_ns;
+}
+
+WEIR_DEADLINE int64_t clock_utc_move(struct clock_utc *u, int64_t mono_ns, int64_t seen_ns)
+{
+	if (!u->started) {
+		*u = (struct clock_utc){ .started = true, .offset_ns = seen_ns, .at_ns = mono_ns };
+		return seen_ns;
+	}
+	int64_t room_ns = (mono_ns - u->at_ns) / (1000000 / CLOCK_UTC_MAX_PPM), way_ns = seen_ns - u->offset_ns;
+
+	/* Less than a step of the slowest kind is saved up for the next call. */
+	if (room_ns <= 0)
+		return u->offset_ns;
+	u->offset_ns += way_ns > room_ns ? room_ns : way_ns < -room_ns ? -room_ns : way_ns;
+	u->at_ns = mono_ns;
+	return u->offset_ns;
 }

@@ -27,12 +27,28 @@ struct clock_fit {
 	int64_t pos, begin_pos;   /* of the last pair; of the first */
 	int64_t base_ns;          /* the line at pos is base_ns + frac_ns */
 	double frac_ns;
+	double jitter_ns;         /* how far pairs lie from the line, on average */
 };
 
 void clock_fit_init(struct clock_fit *f, uint32_t rate_hz);
 /* Frame pos was there at mono_ns, more or less.  Returns: when it was by the line.  Never goes back.  Role: any. */
 WEIR_DEADLINE int64_t clock_fit_at(struct clock_fit *f, int64_t pos, int64_t mono_ns);
+/* The frame that was there at mono_ns by the line, however far from the last pair.  The line has begun.  Role: any. */
+WEIR_DEADLINE double clock_fit_pos(const struct clock_fit *f, int64_t mono_ns);
 /* By how many parts in a billion the device's seconds are longer than the clock's. */
 WEIR_DEADLINE double clock_fit_ppb(const struct clock_fit *f);
+
+/*
+ * The wall clock, which somebody may set, as something that never jumps: what must be added to CLOCK_MONOTONIC follows what
+ * is seen at 500 ppm at most, so a second of error is gone after 33 minutes.
+ */
+struct clock_utc {
+	bool started;
+	int64_t offset_ns, at_ns; /* as it was at that moment of CLOCK_MONOTONIC */
+};
+#define CLOCK_UTC_MAX_PPM 500
+
+/* It is mono_ns (which does not go back) and seen_ns would be right.  Returns: what to add.  Role: any. */
+WEIR_DEADLINE int64_t clock_utc_move(struct clock_utc *u, int64_t mono_ns, int64_t seen_ns);
 
 #endif

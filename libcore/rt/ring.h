@@ -25,6 +25,9 @@ struct ring {
 enum err ring_init(struct ring *r, size_t min_bytes, struct err_why *why) WEIR_MUSTUSE;
 void ring_release(struct ring *r);
 
+/* Bytes that lie in it, more or less: a look from any thread. */
+WEIR_DEADLINE size_t ring_fill(const struct ring *r);
+
 /* ---- Reading: the consumer's thread only ---- */
 
 /* What can be read, contiguous at *bytes. */

@@ -1,6 +1,15 @@
 /* The halves of the ring that a deadline thread may call. */
 #include "rt/ring.h"
 
+WEIR_DEADLINE size_t ring_fill(const struct ring *r)
+{
+	/* The head first: it never passes a tail that is read after it. */
+	uint64_t head = atomic_load_explicit(&r->head_bytes, memory_order_acquire);
+	uint64_t fill = atomic_load_explicit(&r->tail_bytes, memory_order_acquire) - head;
+
+	return fill < r->size_bytes ? (size_t)fill : r->size_bytes;
+}
+
 WEIR_DEADLINE size_t ring_peek(const struct ring *r, uint8_t **bytes)
 {
 	uint64_t head = atomic_load_explicit(&r->head_bytes, memory_order_relaxed);

@@ -55,7 +55,7 @@ static void print_row(void *user, const struct live_row *r)
 		printf("null}");
 }
 
-void devices_print(bool json)
+static void print_devices(bool json)
 {
 	struct printing p = { .json = json };
 	const struct live_ops *ops;
@@ -72,4 +72,44 @@ void devices_print(bool json)
 		printf("]");
 	else if (live_missing()[0])
 		printf("  this build has no support for: %s\n", live_missing());
+}
+
+static const char *const list_files[] = {
+	"WAV (RIFF, RIFX, RF64, BW64)", "W64", "AIFF, AIFF-C", "CAF", "AU", "FLAC", "Ogg FLAC", "Ogg Opus", "Ogg Vorbis", "MP3 (and layers I, II)",
+	"what else libsndfile reads",
+};
+static const char *const list_generators[] = {
+	"gen:sine:freq=1000,level=-20dB", "gen:noise:white|pink,level=-20dB,seed=1", "gen:sweep:from=20,to=20000,time=10s,level=-20dB",
+	"gen:impulse:every=1s,level=0dB", "gen:silence", "gen:ident:level=-20dB", "gen:count",
+};
+
+static void print_json_list(const char *key, const char *const *words, size_t n)
+{
+	printf("\"%s\": [", key);
+	for (size_t i = 0; i < n; i++) {
+		printf("%s", i ? ", " : "");
+		describe_json_string(stdout, words[i], strlen(words[i]));
+	}
+	printf("]");
+}
+
+void devices_list(bool json)
+{
+	if (json) {
+		printf("{");
+		print_devices(true);
+		printf(", ");
+		print_json_list("files", list_files, ARRAY_LEN(list_files));
+		printf(", ");
+		print_json_list("generators", list_generators, ARRAY_LEN(list_generators));
+		printf("}\n");
+		return;
+	}
+	print_devices(false);
+	printf("Files and pipes, known by their content:\n");
+	for (size_t i = 0; i < ARRAY_LEN(list_files); i++)
+		printf("  %s\n", list_files[i]);
+	printf("Headerless samples, with -r, -c and -f:\n  raw:PATH, raw:-\nGenerators, with what is taken if it is left out:\n");
+	for (size_t i = 0; i < ARRAY_LEN(list_generators); i++)
+		printf("  %s\n", list_generators[i]);
 }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define START_PATIENCE_NS 500000000  /* until the numbers are given out without those that show nothing */
-#define WAIT_MS 20                   /* for one that is behind, before others go on */
+#define WAIT_NS 20000000             /* for one that is behind, before others go on */
 #define BLOCKED_NS 50000000          /* the longest that one ahead is held */
 #define LIVELY_NS 100000000          /* one from which nothing came for so long is not waited for */
 #define BUDGET_PACKETS 64u
@@ -87,7 +87,7 @@ static enum err begin_source(struct join *j, struct join_source *s, struct err_w
 	s->ids = calloc(65536, sizeof(*s->ids));
 	if (!s->ids)
 		return err_say(why, ERR_NOMEM, s->name, "%s", err_text(ERR_NOMEM));
-	if (j->n_sources == 1)
+	if (j->n_sources == 1 && !j->options.with_others)
 		return open_source(j, s, why);
 	if (is_stdin && fstat(j->options.input.source.stdin_fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))) {
 		s->probe_fd = j->options.input.source.stdin_fd;
@@ -110,14 +110,15 @@ enum err join_open(struct join *j, char *const *names, unsigned n, const struct 
 
 	memset(j, 0, sizeof(*j));
 	j->options = *o;
-	j->n_sources = n ? n : 1;
-	j->starting = true;
+	j->n_sources = n ? n : o->no_input ? 0 : 1;
+	j->starting = j->n_sources > 0;
+	j->watch_ns = -1;
 	j->next_id = 1;
 	if (n > MAX_SOURCES)
 		return err_say(why, ERR_ARG, "inputs", "%u given (1 to %u)", n, MAX_SOURCES);
-	j->sources = calloc(j->n_sources, sizeof(*j->sources));
-	j->polls = calloc(j->n_sources, sizeof(*j->polls));
-	j->heap = calloc(j->n_sources, sizeof(struct join_source *));
+	j->sources = calloc(j->n_sources + 1, sizeof(*j->sources));
+	j->polls = calloc(j->n_sources + JOIN_MAX_WATCH, sizeof(*j->polls));
+	j->heap = calloc(j->n_sources + 1, sizeof(struct join_source *));
 	j->owners = calloc(65536, sizeof(*j->owners));
 	if (!j->sources || !j->polls || !j->heap || !j->owners)
 		return err_say(why, ERR_NOMEM, "inputs", "%s", err_text(ERR_NOMEM));
@@ -406,6 +407,30 @@ enum err join_next(struct join *j, struct packet *p)
 	}
 }
 
+enum err join_peek(struct join *j, int64_t *time_ns)
+{
+	enum err e = advance_last(j);
+
+	*time_ns = j->behind_ns;
+	if (e || j->starting)
+		return e ? e : ERR_AGAIN;
+	if (j->n_heap) {
+		*time_ns = j->heap[0]->time_ns;
+		return ERR_OK;
+	}
+	return j->n_hungry ? ERR_AGAIN : ERR_END;
+}
+
+bool join_has_begun(const struct join *j)
+{
+	return !j->starting;
+}
+
+uint16_t join_take_id(struct join *j)
+{
+	return j->next_id <= PACKET_MAX_TRACK ? j->next_id++ : 0;
+}
+
 /* ---- reading on ---- */
 
 static int fd_of(const struct join_source *s)
@@ -429,12 +454,12 @@ static bool worth_waiting(const struct join *j, int64_t now)
 	return false;
 }
 
-/* How long to wait for the hungry: for ever when there is nothing else to do. */
-static int patience_ms(struct join *j, int64_t now)
+/* How long to wait for the hungry: −1, for ever, when there is nothing else to do. */
+static int64_t patience_ns(struct join *j, int64_t now)
 {
 	if (j->starting) {
 		int64_t left_ns = j->start_ns + START_PATIENCE_NS - now;
-		return left_ns > 0 ? (int)(left_ns / 1000000) + 1 : 0;
+		return left_ns > 0 ? left_ns + 1000000 : 0;
 	}
 	if (j->n_heap == 0)
 		return -1;
@@ -442,7 +467,7 @@ static int patience_ms(struct join *j, int64_t now)
 		j->blocked = j->heap[0];
 		j->blocked_ns = now;
 	}
-	return worth_waiting(j, now) && now - j->blocked_ns < BLOCKED_NS ? WAIT_MS : 0;
+	return worth_waiting(j, now) && now - j->blocked_ns < BLOCKED_NS ? WAIT_NS : 0;
 }
 
 /* A source that can be read from: opened if it was not, filled, and on to its next packet. */
@@ -475,8 +500,10 @@ static enum err feed_source(struct join *j, struct join_source *s, short events,
 }
 
 /* Look at the hungry ones, and read from all that have something. */
-static enum err feed_hungry(struct join *j, int timeout_ms, unsigned *n_fed)
+static enum err feed_hungry(struct join *j, int64_t timeout_ns, unsigned *n_fed)
 {
+	const struct timespec limit = { .tv_sec = timeout_ns / UNITS_NS_PER_S, .tv_nsec = timeout_ns % UNITS_NS_PER_S };
+	static const struct timespec none;
 	nfds_t n = 0;
 	enum err e = ERR_OK;
 	bool at_once = false;
@@ -489,8 +516,14 @@ static enum err feed_hungry(struct join *j, int timeout_ms, unsigned *n_fed)
 		at_once |= fd_of(s) < 0 || is_stopped(j);
 		j->polls[n++] = (struct pollfd){ .fd = fd_of(s), .events = POLLIN };
 	}
-	if (poll(j->polls, n, at_once ? 0 : timeout_ms) < 0 && errno != EINTR)
-		return err_sys(&j->why, "poll");
+	memcpy(j->polls + n, j->watch, j->n_watch * sizeof(*j->polls));
+	if (ppoll(j->polls, n + j->n_watch, at_once ? &none : timeout_ns < 0 ? NULL : &limit, NULL) < 0) {
+		if (errno != EINTR)
+			return err_sys(&j->why, "poll");
+		for (unsigned i = 0; i < n + j->n_watch; i++)
+			j->polls[i].revents = 0;
+	}
+	memcpy(j->watch, j->polls + n, j->n_watch * sizeof(*j->polls));
 	int64_t now = now_ns();
 	n = 0;
 	for (unsigned i = 0; i < j->n_sources && !e; i++) {
@@ -523,24 +556,27 @@ enum err join_fill(struct join *j)
 	enum err e;
 
 	role_forbid(ROLE_DEADLINE);
-	if (j->n_sources == 1) {
+	if (j->n_sources == 1 && !j->options.with_others) {
 		/* One input: it may wait as it likes. */
 		e = feed_source(j, j->sources, POLLIN, 0);
 	} else {
 		int64_t now = now_ns();
 		if (!j->start_ns)
 			j->start_ns = now;
-		int timeout_ms = patience_ms(j, now);
-		e = feed_hungry(j, timeout_ms, &n_fed);
+		int64_t timeout_ns = j->n_hungry ? patience_ns(j, now) : -1;
+		if (j->watch_ns >= 0 && (timeout_ns < 0 || j->watch_ns < timeout_ns))
+			timeout_ns = j->watch_ns;
+		e = feed_hungry(j, timeout_ns, &n_fed);
 		bool held_long = j->blocked && now_ns() - j->blocked_ns >= BLOCKED_NS;
-		if (!j->starting && j->n_heap && (!n_fed || held_long || timeout_ms == 0)) {
+		if (!j->starting && j->n_heap && (!n_fed || held_long || timeout_ns == 0)) {
 			/* Nobody else came, or one was held for long enough: on without them. */
 			j->budget = BUDGET_PACKETS;
 			j->blocked = NULL;
 		}
 		find_behind(j);
 	}
-	if (!e && j->starting && (all_shown(j) || (j->n_sources > 1 && now_ns() - j->start_ns >= START_PATIENCE_NS)))
+	bool may_wait = j->n_sources == 1 && !j->options.with_others;
+	if (!e && j->starting && (all_shown(j) || (!may_wait && now_ns() - j->start_ns >= START_PATIENCE_NS)))
 		e = give_numbers(j);
 	return e;
 }

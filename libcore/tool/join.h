@@ -18,8 +18,12 @@
 struct join_source;
 struct join_owner;
 
+#define JOIN_MAX_WATCH 8
+
 struct join_options {
 	struct input_options input;
+	bool with_others;         /* the caller has other things to wait for: see `watch`; there may be no input at all then */
+	bool no_input;            /* with_others: no names means none, not stdin */
 	/* Is this track wanted?  NULL: all are. */
 	bool (*wants)(void *user, const struct track *t);
 	void *user;
@@ -43,6 +47,13 @@ struct join {
 	unsigned budget;             /* packets that may go before the hungry ones are looked at again */
 	struct join_source *blocked; /* the one that waits for others, */
 	int64_t blocked_ns;          /* since then */
+	/*
+	 * Other descriptors the caller waits for, set before each join_fill(), which looks at them together with the inputs and comes
+	 * back when one of them is ready (revents), or after watch_ns: 0 at once, −1 when it likes.
+	 */
+	struct pollfd watch[JOIN_MAX_WATCH];
+	unsigned n_watch;
+	int64_t watch_ns;
 	struct track view;           /* of join_track(): borrows everything */
 	/* totals of the packets handed out */
 	uint64_t n_packets, frames;
@@ -59,6 +70,16 @@ void join_release(struct join *j);
  * what input_next() says.  Does not block.
  */
 enum err join_next(struct join *j, struct packet *p) WEIR_MUSTUSE;
+
+/*
+ * What join_next() would give, without taking it.  *time_ns: where it stands in time; with ERR_AGAIN, where the earliest of those
+ * that need to be read from is expected to go on.  Returns: ERR_OK, ERR_AGAIN, ERR_END, or what failed.
+ */
+enum err join_peek(struct join *j, int64_t *time_ns) WEIR_MUSTUSE;
+
+/* Are the first tracks' numbers given out?  From then on a track of the caller's own takes the next one.  Returns: 0: there is none left. */
+bool join_has_begun(const struct join *j);
+uint16_t join_take_id(struct join *j);
 
 /* Read on from those that need it.  Ends the life of all packets.  Role: io, blocks. */
 enum err join_fill(struct join *j) WEIR_MUSTUSE;

@@ -3,6 +3,7 @@
 #include "base/cpu.h"
 #include "base/units.h"
 #include "mix/layouts.h"
+#include "rt/wake.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -549,15 +550,6 @@ static int64_t due_ns(const struct mixer *m, int64_t pos)
 	return m->start_ns + units_to_ns(pos - m->in.first_pos, m->in.rate_hz, 1);
 }
 
-static void sleep_until(struct mixer *m, int64_t ns)
-{
-	const volatile sig_atomic_t *stop = m->options.in.stop;
-	struct timespec t = { .tv_sec = ns / UNITS_NS_PER_S, .tv_nsec = ns % UNITS_NS_PER_S };
-
-	while (!(stop && *stop) && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL))
-		;
-}
-
 static void count_late(struct mixer *m, int64_t until, int64_t late_ns)
 {
 	unsigned n = 0;
@@ -616,7 +608,7 @@ static enum err gather(struct mixer *m, int64_t until)
 			m->why = m->out->why;
 			return e;
 		}
-		sleep_until(m, early_ns);
+		wake_sleep_until(early_ns, m->options.in.stop);
 	}
 	return ERR_OK;
 }
@@ -629,7 +621,7 @@ static void count(struct mixer *m)
 	stats_set(&m->options.counts->spooled_bytes, atomic_load_explicit(&m->in.store.spooled_bytes, memory_order_relaxed));
 	if (m->progress)
 		progress_update(m->progress, units_to_s(m->pos - m->in.first_pos, m->in.rate_hz, 1), -1);
-	if (!m->stats || !m->stats->running)
+	if (!m->stats || !stats_on(m->stats))
 		return;
 	for (unsigned i = 0; i < m->in.n_tracks; i++)
 		in += m->in.tracks[i]->takes_frames;
@@ -672,8 +664,15 @@ static enum err run(struct mixer *m)
 			n = until_stop(m, n);
 		if (!n)
 			break;
+		/* Due when its last frame could have come; what waits for no reader has gone out by the time it is. */
+		bool is_paced = m->options.is_live && m->start_ns && m->out;
+		if (is_paced)
+			tick_begin_at(&m->options.counts->tick, due_ns(m, m->pos + (int64_t)n),
+				(int64_t)(m->options.margin_s * (double)UNITS_NS_PER_S) + units_to_ns((int64_t)n, m->in.rate_hz, 1));
 		if ((e = write_block(m, n)))
 			return e;
+		if (is_paced)
+			tick_end(&m->options.counts->tick);
 		m->pos += (int64_t)n;
 		count(m);
 	}

@@ -24,6 +24,7 @@
 /* For --stats: stored by the working thread. */
 struct mixer_counts {
 	atomic_uint_fast64_t clipped_samples, nonfinite_samples, limited_frames, late_frames, spooled_bytes;
+	struct tick tick;            /* live: of a block, from when it was due */
 };
 
 struct mixer_options {

@@ -49,6 +49,8 @@ void progress_update(struct progress *p, double position_s, double total_s)
 	char line[160], position[32], total[32], left[32];
 	struct winsize size = {0};
 
+	if (p->tool)
+		atomic_store_explicit(&p->tool->position_us, (long long)(position_s * 1e6), memory_order_relaxed);
 	if (!p->on)
 		return;
 	int64_t now = now_ns();

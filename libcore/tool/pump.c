@@ -98,7 +98,7 @@ void pump_count(struct pump *p)
 	double position_s = 0, total_s = -1;
 	uint64_t frames_out = 0;
 
-	if (!p->stats.running && !p->progress.on)
+	if (!stats_on(&p->stats) && !p->progress.on)
 		return;
 	if (p->in.is_stream)
 		count_reader(&p->stats, &p->in.reader, &position_s);

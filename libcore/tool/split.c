@@ -9,12 +9,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum err split_open(struct split *s, const char *dir, const char *tool, bool force, struct err_why *why)
+enum err split_open(struct split *s, struct err_why *why)
 {
+	const char *dir = s->dir;
 	struct stat st;
 
-	*s = (struct split){ .dir = dir, .tool = tool, .force = force };
-	if (mkdir(dir, 0777) == 0)
+	if (!dir || mkdir(dir, 0777) == 0)
 		return ERR_OK;
 	if (errno != EEXIST)
 		return err_sys(why, dir);
@@ -35,22 +35,27 @@ static struct split_part *part_of(struct split *s, uint16_t track)
 	return NULL;
 }
 
+bool split_takes(const struct split *s, const struct track *t)
+{
+	return s->frames_path && t->kind == TRACK_VIDEO && t->codec == TRACK_RAW_VIDEO;
+}
+
 /* DIR/NN-NAME.weir, allocated.  A percent sign in DIR is one. */
-static enum err part_path(const struct split *s, const struct track *t, char **path)
+static enum err part_path(const struct split *s, const struct track *t, const char *ending, char **path)
 {
 	char pattern[PATH_MAX], name[128];
 	size_t n = 0;
 	struct takename parsed;
 
 	for (const char *c = s->dir; *c; c++) {
-		if (n + 24 > sizeof(pattern))
+		if (n + 40 > sizeof(pattern))
 			return ERR_LIMIT;
 		pattern[n++] = *c;
 		if (*c == '%')
 			pattern[n++] = '%';
 	}
 	track_name(t, name);
-	snprintf(pattern + n, sizeof(pattern) - n, "%s", name[0] ? "/%t-%n.weir" : "/%t.weir");
+	snprintf(pattern + n, sizeof(pattern) - n, "%s.%s", name[0] ? "/%t-%n" : "/%t", ending);
 	enum err e = takename_parse(&parsed, pattern, NULL);
 	if (e != ERR_OK)
 		return e;
@@ -63,7 +68,7 @@ static enum err part_open(struct split *s, struct split_part *part, const struct
 {
 	const struct sinkfile_args args = { .force = s->force };
 	char *path = NULL;
-	enum err e = part_path(s, t, &path);
+	enum err e = part_path(s, t, "weir", &path);
 
 	if (e != ERR_OK)
 		return err_say(&s->why, e, s->dir, "%s", err_text(e));
@@ -86,13 +91,54 @@ static enum err part_open(struct split *s, struct split_part *part, const struct
 	return e;
 }
 
+/* A track whose frames are written. */
+static enum err video_open(struct split *s, struct split_part *part, const struct track *t)
+{
+	struct sinkfile_args args = { .force = s->force, .stdout_fd = s->stdout_fd, .stop = s->stop };
+	enum videoout_form form = s->form;
+	char *path = NULL;
+	enum err e = ERR_OK;
+
+	if (form == VIDEOOUT_AUTO)
+		form = videoout_form_of(s->dir ? "" : s->frames_path, t);
+	if (s->dir)
+		e = part_path(s, t, videoout_ending(form, t), &path);
+	else if (!(path = strdup(s->frames_path)))
+		e = ERR_NOMEM;
+	if (e)
+		return err_say(&s->why, e, s->dir ? s->dir : s->frames_path, "%s", err_text(e));
+	e = videoout_open(&part->video, path, t, form, &args, &s->why);
+	if (e == ERR_AGAIN) {
+		if (s->say)
+			s->say(s->user, path, "waiting for a reader");
+		args.wait = true;
+		e = videoout_open(&part->video, path, t, form, &args, &s->why);
+	}
+	free(path);
+	part->begun = e == ERR_OK;
+	return e;
+}
+
+static bool is_frames(const struct split *s, const struct track *t)
+{
+	return t->kind == TRACK_VIDEO && t->codec == TRACK_RAW_VIDEO && (s->frames_path || s->form != VIDEOOUT_WEIR);
+}
+
+static bool has_video(const struct split *s)
+{
+	for (unsigned i = 0; i < s->n_parts; i++)
+		if (s->parts[i]->is_video)
+			return true;
+	return false;
+}
+
 /* The reason a writer has, unless there is one. */
 static enum err explain(struct split *s, const struct split_part *part, enum err e)
 {
 	if (e != ERR_OK && !s->why.reason[0]) {
-		s->why = part->writer.why;
+		s->why = part->is_video ? part->video.file.why : part->writer.why;
 		if (!s->why.reason[0])
-			err_say(&s->why, e, sinkfile_place(&part->file), "%s", err_text(e));
+			err_say(&s->why, e, sinkfile_place(part->is_video ? &part->video.file : &part->file), "%s", err_text(e));
 	}
 	return e;
 }
@@ -101,6 +147,10 @@ enum err split_track(struct split *s, const struct track *t, const struct packet
 {
 	struct split_part *part = part_of(s, t->id);
 
+	if (!s->dir && !split_takes(s, t))
+		return ERR_OK;
+	if (!s->dir && !part && has_video(s))
+		return err_say(&s->why, ERR_ARG, s->frames_path, "can hold the frames of one track; there is track %u too: choose one with -t", t->id);
 	if (!part) {
 		struct split_part **more = realloc(s->parts, (s->n_parts + 1) * sizeof(struct split_part *));
 		part = more ? calloc(1, sizeof(*part)) : NULL;
@@ -110,11 +160,15 @@ enum err split_track(struct split *s, const struct track *t, const struct packet
 			return err_say(&s->why, ERR_NOMEM, s->dir, "%s", err_text(ERR_NOMEM));
 		part->track = t->id;
 		part->file.fd = -1;
+		part->video.file.fd = -1;
+		part->is_video = is_frames(s, t);
 		s->parts[s->n_parts++] = part;
-		enum err e = part_open(s, part, t, stream);
-		if (e != ERR_OK)
+		enum err e = part->is_video ? video_open(s, part, t) : part_open(s, part, t, stream);
+		if (e != ERR_OK || part->is_video)
 			return explain(s, part, e);
 	}
+	if (part->is_video)
+		return videoout_track(&part->video, t, &s->why);
 	return explain(s, part, writer_announce(&part->writer, t));
 }
 
@@ -124,6 +178,8 @@ static enum err packet_to_all(struct split *s, struct packet *p)
 	enum err e = ERR_OK;
 
 	for (unsigned i = 0; i < s->n_parts && e == ERR_OK; i++) {
+		if (s->parts[i]->is_video)
+			continue;
 		e = writer_forward(&s->parts[i]->writer, p);
 		if (e == ERR_OK)
 			e = writer_flush(&s->parts[i]->writer);
@@ -143,6 +199,8 @@ enum err split_packet(struct split *s, struct packet *p)
 	part = part_of(s, p->track);
 	if (!part)
 		return ERR_OK;
+	if (part->is_video)
+		return explain(s, part, videoout_packet(&part->video, p));
 	switch (p->type) {
 	case PACKET_GAP:
 		if (packet_gap_unpack(&gap, p->payload, p->payload_bytes))
@@ -159,7 +217,7 @@ enum err split_packet(struct split *s, struct packet *p)
 enum err split_flush(struct split *s)
 {
 	for (unsigned i = 0; i < s->n_parts; i++) {
-		enum err e = writer_flush(&s->parts[i]->writer);
+		enum err e = s->parts[i]->is_video ? videoout_flush(&s->parts[i]->video) : writer_flush(&s->parts[i]->writer);
 		if (e != ERR_OK)
 			return explain(s, s->parts[i], e);
 	}
@@ -173,6 +231,29 @@ static bool part_is_empty(struct split_part *part)
 	return !wt || (!wt->seq && !wt->frames);
 }
 
+static enum err video_end(struct split *s, struct split_part *part, enum packet_end_reason reason)
+{
+	struct videoout *o = &part->video;
+	struct err_why why = { 0 };
+	char text[200], *place = NULL;
+	enum err e = ERR_OK;
+
+	if (reason == PACKET_END_ERROR && !o->n_frames) {
+		sinkfile_discard(&o->file);
+		o->is_open = false;
+		return ERR_OK;
+	}
+	if (o->file.path)
+		place = strdup(o->file.path);
+	e = videoout_close(o, reason != PACKET_END_ERROR, &why);
+	if (e && !s->why.reason[0])
+		s->why = why;
+	if (!e && s->say && place && reason != PACKET_END_ERROR)
+		s->say(s->user, place, videoout_describe(o, text));
+	free(place);
+	return e;
+}
+
 enum err split_end(struct split *s, enum packet_end_reason reason)
 {
 	enum err e = ERR_OK;
@@ -181,6 +262,11 @@ enum err split_end(struct split *s, enum packet_end_reason reason)
 		struct split_part *part = s->parts[i];
 		if (!part->begun)
 			continue;
+		if (part->is_video) {
+			enum err shut = video_end(s, part, reason);
+			e = e ? e : shut;
+			continue;
+		}
 		if (reason == PACKET_END_ERROR && part_is_empty(part)) {
 			sinkfile_discard(&part->file);
 			continue;
@@ -200,8 +286,9 @@ enum err split_end(struct split *s, enum packet_end_reason reason)
 void split_release(struct split *s)
 {
 	for (unsigned i = 0; i < s->n_parts; i++) {
-		if (s->parts[i]->begun)
+		if (s->parts[i]->begun && !s->parts[i]->is_video)
 			writer_release(&s->parts[i]->writer);
+		sinkfile_release(&s->parts[i]->video.file);
 		sinkfile_release(&s->parts[i]->file);
 		free(s->parts[i]);
 	}

@@ -1,22 +1,33 @@
 /*
  * Tracks of one stream into files of their own, DIR/NN-NAME.weir, as they are: packets are not copied, only their headers
- * are packed anew.  A file stands as NAME.part until its track and the input are over.
+ * are packed anew.  A track of raw video becomes its frames, y4m or raw, DIR/NN-NAME.y4m.  A file stands as NAME.part until its
+ * track and the input are over.
  */
 #ifndef TOOL_SPLIT_H
 #define TOOL_SPLIT_H
 
 #include "media/sinkfile.h"
+#include "tool/videoout.h"
 #include "wire/writer.h"
 
 struct split_part {
 	uint16_t track;
 	bool begun;
+	bool is_video;            /* its frames are written: video, not file and writer */
+	struct videoout video;
 	struct sinkfile file;
 	struct writer writer;
 };
 
 struct split {
-	const char *dir;          /* not owned */
+	const char *dir;          /* not owned; NULL: nothing but the frames of one track, to frames_path */
+	const char *frames_path;
+	enum videoout_form form;  /* of video */
+	int stdout_fd;            /* what "-" as frames_path means */
+	const volatile sig_atomic_t *stop;
+	/* Messages: what is waited for, what was written.  NULL: none. */
+	void (*say)(void *user, const char *thing, const char *text);
+	void *user;
 	const char *tool;         /* name that goes into the streams */
 	bool force;               /* overwrite */
 	struct packet_stream stream; /* of the input: name, clock, start */
@@ -25,8 +36,11 @@ struct split {
 	struct err_why why;       /* of what failed */
 };
 
-/* Make dir unless it is there.  Returns: ERR_OK, ERR_SYS.  Role: io. */
-enum err split_open(struct split *s, const char *dir, const char *tool, bool force, struct err_why *why) WEIR_MUSTUSE;
+/* The caller has set what stands before `stream`.  Makes dir unless it is there.  Returns: ERR_OK, ERR_SYS.  Role: io. */
+enum err split_open(struct split *s, struct err_why *why) WEIR_MUSTUSE;
+
+/* Is it a track whose frames go to frames_path? */
+bool split_takes(const struct split *s, const struct track *t);
 
 /*
  * A track begins (a file is opened) or is announced anew.  Returns: ERR_OK; ERR_SYS (the file exists, cannot be made, or too

@@ -13,6 +13,12 @@
 #define SHORTEST_PIECE_FRAMES 12000   /* of Opus: no packet is cut twice */
 #define NO_CUT INT64_MAX
 
+/* Where a take lies, as tags: its first frame on the timeline of its track, and the time of that. */
+struct place_tags {
+	char position[48], time[64];
+	const char *list[ARRAY_LEN(((struct opt_list *)0)->value) + 3];
+};
+
 struct take {
 	struct takes *all;
 	struct track track;           /* as announced last; first_pos of what is written */
@@ -31,6 +37,7 @@ struct take {
 	int64_t clock_pos, clock_utc_ns; /* the newest position whose wall-clock is known; utc unknown: none yet */
 	int64_t boundary_ns;          /* split_on_clock: the next cut */
 	struct preroll preroll;       /* for Opus that is cut */
+	struct place_tags place;      /* of the piece, with on_level */
 };
 
 /* ---- life ---- */
@@ -39,12 +46,14 @@ enum err takes_open(struct takes *s, const struct takes_options *o, struct err_w
 {
 	memset(s, 0, sizeof(*s));
 	s->options = *o;
-	bool splits = o->split_every.is_set;
+	bool splits = o->split_every.is_set, makes_several = splits || o->on_level;
 	enum err e = takename_parse(&s->name, o->pattern, why);
 	if (e)
 		return e;
 	if (splits && !strcmp(o->pattern, "-"))
 		return err_say(why, ERR_ARG, "--split-every", "makes several files: give -o a name, not '-'");
+	if (o->on_level && !strcmp(o->pattern, "-"))
+		return err_say(why, ERR_ARG, "--start-above", "makes several files: give -o a name, not '-'");
 	if (o->split_on_clock && !splits)
 		return err_say(why, ERR_ARG, "--split-on-clock", "says where --split-every cuts: give both");
 	if (o->split_on_clock && o->split_every.is_frames)
@@ -52,7 +61,7 @@ enum err takes_open(struct takes *s, const struct takes_options *o, struct err_w
 	if (splits && o->split_every.value <= 0)
 		return err_say(why, ERR_ARG, "--split-every", "must be more than nothing");
 	/* A name without conversions is known now: refuse it before any work is done. */
-	if (!s->name.has_track && !s->name.has_name && !s->name.has_time && !s->name.has_piece && !splits) {
+	if (!s->name.has_track && !s->name.has_name && !s->name.has_time && !s->name.has_piece && !makes_several) {
 		char *path = NULL;
 		if ((e = takename_make(&s->name, &(struct takename_values){ .n_tracks = 1 }, &path)))
 			return err_say(why, e, o->pattern, "%s", err_text(e));
@@ -129,7 +138,7 @@ static enum err name_piece(struct take *t, unsigned piece, int64_t utc_ns, char 
 {
 	struct takes *s = t->all;
 	char name[128];
-	bool numbered = s->options.split_every.is_set && !s->name.has_piece && !s->name.has_time;
+	bool numbered = (s->options.split_every.is_set || s->options.on_level) && !s->name.has_piece && !s->name.has_time;
 	struct takename_values v = {
 		.track = t->track.id, .n_tracks = s->n_takes, .name = track_name(&t->track, name), .piece = piece, .utc_ns = utc_ns,
 		.variant = numbered ? piece : 0,
@@ -144,7 +153,7 @@ static enum err name_piece(struct take *t, unsigned piece, int64_t utc_ns, char 
 		if (e)
 			return err_say(&s->why, e, s->options.pattern, "the name it makes: %s", err_text(e));
 		bool taken = is_used(s, hash_of(*path));
-		if (!taken && piece > 1 && v.variant < 100000)
+		if (!taken && (piece > 1 || (s->options.on_level && s->checked)) && v.variant < 100000)
 			taken = sinkfile_check(*path, s->options.sink.force, NULL) != ERR_OK;
 		if (!taken)
 			return ERR_OK;
@@ -239,6 +248,25 @@ static enum err open_waiting(struct take *t, const char *path, struct sink_args 
 	return sink_open(&t->sink, path, &t->track, args, &s->why);
 }
 
+static void add_place(struct place_tags *p, struct sink_args *args, int64_t pos, int64_t utc_ns)
+{
+	size_t n = 0;
+	struct tm tm;
+	time_t s = (time_t)(utc_ns / UNITS_NS_PER_S);
+
+	for (; args->tags && args->tags[n] && n < ARRAY_LEN(p->list) - 3; n++)
+		p->list[n] = args->tags[n];
+	snprintf(p->position, sizeof(p->position), "START_POSITION=%" PRId64, pos);
+	p->list[n++] = p->position;
+	if (is_time(utc_ns) && gmtime_r(&s, &tm)) {
+		size_t end = strftime(p->time, sizeof(p->time) - 8, "START_UTC=%Y-%m-%dT%H:%M:%S", &tm);
+		snprintf(p->time + end, sizeof(p->time) - end, ".%03uZ", (unsigned)(utc_ns % UNITS_NS_PER_S / 1000000));
+		p->list[n++] = p->time;
+	}
+	p->list[n] = NULL;
+	args->tags = p->list;
+}
+
 /* A piece whose frame 0 is at pos. */
 static enum err open_piece(struct take *t, int64_t pos)
 {
@@ -247,6 +275,8 @@ static enum err open_piece(struct take *t, int64_t pos)
 	int64_t utc_ns = utc_of(t, pos);
 	char *path = NULL;
 
+	if (s->options.on_level)
+		add_place(&t->place, &args, pos, utc_ns);
 	enum err e = name_piece(t, t->n_pieces + 1, utc_ns == UNITS_UNKNOWN_NS ? now_utc_ns() : utc_ns, &path);
 	if (e)
 		return e;
@@ -291,7 +321,7 @@ static enum err close_piece(struct take *t, bool complete)
 			s->options.finished(s->options.user, &(struct takes_file){
 				.path = t->sink.file.path, .track = &t->sink.track, .format = s->options.sink.format,
 				.n_frames = t->sink.n_frames, .size_bytes = t->sink.file.size_bytes, .stored = t->sink.stored,
-				.dithers = t->sink.dithers });
+				.dithers = t->sink.dithers, .on_level = s->options.on_level });
 	}
 	sink_release(&t->sink);
 	return e;
@@ -335,6 +365,12 @@ static enum err cut(struct take *t)
 	return e;
 }
 
+/* How many frames still go into this piece. */
+static int64_t frames_left(const struct take *t)
+{
+	return t->cut_pos == NO_CUT ? NO_CUT : t->cut_pos - t->next_pos;
+}
+
 /* Silence from next_pos on, through as many pieces as it takes. */
 static enum err write_silence(struct take *t, int64_t n_frames)
 {
@@ -343,7 +379,7 @@ static enum err write_silence(struct take *t, int64_t n_frames)
 	while (!e && n_frames > 0) {
 		if (t->next_pos >= t->cut_pos && (e = cut(t)))
 			return e;
-		int64_t n = t->cut_pos - t->next_pos < n_frames ? t->cut_pos - t->next_pos : n_frames;
+		int64_t n = frames_left(t) < n_frames ? frames_left(t) : n_frames;
 		e = keep_why(t, sink_silence(&t->sink, (uint64_t)n));
 		t->next_pos += n;
 		t->all->gap_frames += (uint64_t)n;
@@ -367,8 +403,8 @@ static enum err write_pcm(struct take *t, struct packet p)
 		if (t->next_pos >= t->cut_pos && (e = cut(t)))
 			return e;
 		struct packet part = p;
-		if (t->cut_pos - t->next_pos < part.dur)
-			part.dur = (uint32_t)(t->cut_pos - t->next_pos);
+		if (frames_left(t) < part.dur)
+			part.dur = (uint32_t)frames_left(t);
 		part.payload_bytes = part.dur * t->track.frame_bytes;
 		note_unsettled(t);
 		e = keep_why(t, sink_write(&t->sink, &part));
@@ -486,6 +522,7 @@ enum err takes_start(struct takes *s, int64_t utc_ns)
 		e = check_take(s->list[i], is_time(utc_ns) ? utc_ns : now_utc_ns());
 	if (!e && s->options.sync)
 		find_sync(s);
+	s->checked = !e;
 	return e;
 }
 
@@ -718,6 +755,33 @@ enum err takes_packet(struct takes *s, const struct packet *p)
 	return p->type == PACKET_GAP ? take_gap(t, p) : ERR_OK;
 }
 
+enum err takes_begin_at(struct takes *s, uint16_t id, int64_t pos, int64_t clock_pos, int64_t clock_utc_ns)
+{
+	struct take *t = take_of(s, id);
+
+	if (!t)
+		return ERR_OK;
+	if (is_time(clock_utc_ns)) {
+		t->clock_pos = clock_pos;
+		t->clock_utc_ns = clock_utc_ns;
+	}
+	return begin(t, pos);
+}
+
+enum err takes_end_at(struct takes *s, uint16_t id, int64_t pos)
+{
+	struct take *t = take_of(s, id);
+	enum err e = ERR_OK;
+
+	if (!t || !t->started)
+		return ERR_OK;
+	if (pos > t->next_pos)
+		e = write_silence(t, pos - t->next_pos);
+	t->started = false;
+	enum err closed = close_piece(t, !e);
+	return e ? e : closed;
+}
+
 enum err takes_settle(struct takes *s)
 {
 	enum err e = ERR_OK;
@@ -763,7 +827,7 @@ enum err takes_finish(struct takes *s, bool complete)
 	struct err_why why;
 
 	/* A track without a frame still makes a file. */
-	for (unsigned i = 0; complete && !e && i < s->n_takes; i++)
+	for (unsigned i = 0; complete && !s->options.on_level && !e && i < s->n_takes; i++)
 		if (!s->list[i]->started)
 			e = begin(s->list[i], s->list[i]->track.first_pos);
 	if (complete && !e && s->options.sync)
@@ -782,20 +846,31 @@ enum err takes_finish(struct takes *s, bool complete)
 	return e;
 }
 
+/* "0:02.000", "1:00:00.000": of n frames of t. */
+static void put_time(char out[static 40], uint64_t n_frames, const struct track *t)
+{
+	uint64_t ms = (uint64_t)units_scale((int64_t)n_frames, 1000 * (int64_t)t->rate_den, t->rate_num);
+	unsigned long long h = ms / 3600000, m = ms / 60000 % 60, s = ms / 1000 % 60;
+
+	if (h)
+		snprintf(out, 40, "%llu:%02llu:%02llu.%03u", h, m, s, (unsigned)(ms % 1000));
+	else
+		snprintf(out, 40, "%llu:%02llu.%03u", m, s, (unsigned)(ms % 1000));
+}
+
 const char *takes_describe(const struct takes_file *f, char out[static 128])
 {
 	static const char *const units[] = { "kB", "MB", "GB", "TB" };
 	const struct track *t = f->track;
-	uint64_t ms = (uint64_t)units_scale((int64_t)f->n_frames, 1000 * (int64_t)t->rate_den, t->rate_num);
-	unsigned long long h = ms / 3600000, m = ms / 60000 % 60, s = ms / 1000 % 60;
 	double n = (double)f->size_bytes / 1000;
 	unsigned unit = 0;
-	char time[40], samples[40];
+	char time[40], samples[40], from[48] = "";
 
-	if (h)
-		snprintf(time, sizeof(time), "%llu:%02llu:%02llu.%03u", h, m, s, (unsigned)(ms % 1000));
-	else
-		snprintf(time, sizeof(time), "%llu:%02llu.%03u", m, s, (unsigned)(ms % 1000));
+	put_time(time, f->n_frames, t);
+	if (f->on_level) {
+		memcpy(from, ", from ", 8);
+		put_time(from + 7, t->first_pos > 0 ? (uint64_t)t->first_pos : 0, t);
+	}
 	for (; n >= 999.95 && unit + 1 < ARRAY_LEN(units); unit++)
 		n /= 1000;
 	if (!track_is_pcm(t))
@@ -805,7 +880,7 @@ const char *takes_describe(const struct takes_file *f, char out[static 128])
 			f->dithers ? ", dithered" : "");
 	else
 		snprintf(samples, sizeof(samples), " %s", track_sample_name((enum sample)t->sample));
-	snprintf(out, 128, "%s %s%s %u Hz %u ch, %.1f %s", time, sink_format_name(f->format), samples, track_rate_hz(t), t->channels, n,
-		units[unit]);
+	snprintf(out, 128, "%s %s%s %u Hz %u ch, %.1f %s%s", time, sink_format_name(f->format), samples, track_rate_hz(t), t->channels, n,
+		units[unit], from);
 	return out;
 }

@@ -25,6 +25,7 @@ struct takes_file {
 	uint64_t n_frames, size_bytes;
 	enum sample stored;          /* what PCM became in the file; 0: the track's own */
 	bool dithers;                /* on the way there */
+	bool on_level;               /* first_pos of the track is worth telling */
 };
 
 struct takes_options {
@@ -33,6 +34,7 @@ struct takes_options {
 	struct opt_time split_every; /* is_set: cut pieces of this length */
 	bool split_on_clock;         /* at multiples of it in wall-clock time (UTC) instead */
 	bool sync;
+	bool on_level;               /* takes begin and end by takes_begin_at() and takes_end_at() alone, often */
 	int64_t t0_utc_ns;           /* wall-clock of position 0, or UNITS_UNKNOWN_NS */
 	void (*finished)(void *user, const struct takes_file *f);
 	void (*change)(void *user, const char *thing, const char *text); /* of samples or tags, which the file holds no more */
@@ -52,6 +54,7 @@ struct takes {
 	uint64_t *used_names;        /* hashes of the names of this run */
 	size_t n_used, used_room;
 	bool started;
+	bool checked;                /* the names of the first pieces were free */
 	int64_t sync_n;              /* where all files begin: units of a rate */
 	uint32_t sync_num, sync_den;
 	/* totals */
@@ -78,6 +81,14 @@ enum err takes_start(struct takes *s, int64_t utc_ns) WEIR_MUSTUSE;
 /* DATA or GAP of an announced track.  Payloads stay where they are until takes_settle().  Role: io, blocks. */
 enum err takes_packet(struct takes *s, const struct packet *p) WEIR_MUSTUSE;
 
+/*
+ * With on_level: a take of track id begins, its frame 0 at pos, whether frames are there or not; clock_utc_ns is the wall-clock of
+ * clock_pos, if it is known.  What packets hold from there on is in it, up to takes_end_at(), which makes the take just so long.  Packets
+ * that reach beyond are cut by the caller; of Opus, those that a decoder needs before pos come first.
+ */
+enum err takes_begin_at(struct takes *s, uint16_t id, int64_t pos, int64_t clock_pos, int64_t clock_utc_ns) WEIR_MUSTUSE;
+enum err takes_end_at(struct takes *s, uint16_t id, int64_t pos) WEIR_MUSTUSE;
+
 /* What the packets handed in point to is about to go. */
 enum err takes_settle(struct takes *s) WEIR_MUSTUSE;
 
@@ -89,7 +100,10 @@ enum err takes_finish(struct takes *s, bool complete) WEIR_MUSTUSE;
 
 void takes_release(struct takes *s);
 
-/* A finished file for people: "10:00.000 opus 48000 Hz 2 ch, 7.2 MB", "0:02.000 flac s24 (of f32, dithered) 48000 Hz 2 ch, 0.3 MB".  Returns: out. */
+/*
+ * A finished file for people: "10:00.000 opus 48000 Hz 2 ch, 7.2 MB", "0:02.000 flac s24 (of f32, dithered) 48000 Hz 2 ch, 0.3 MB";
+ * with on_level also "…, from 0:12.500".  Returns: out.
+ */
 const char *takes_describe(const struct takes_file *f, char out[static 128]);
 
 #endif

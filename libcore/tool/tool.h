@@ -25,6 +25,7 @@ struct tool {
 	const char *stats_path;      /* --stats-file */
 	uint64_t n_suppressed;       /* repeated messages counted, not printed */
 	char last_message[512];
+	atomic_llong position_us;    /* media time the work has come to; 0 nowhere yet */
 	atomic_bool line_shown;      /* a progress line stands on the terminal: cleared before anything else is printed */
 };
 

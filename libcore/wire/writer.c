@@ -123,7 +123,11 @@ static struct writer_track *track_place(struct writer *w, uint16_t id)
 static void wait_writable(const struct writer *w)
 {
 	struct pollfd pfd = { .fd = w->fd, .events = POLLOUT };
-	(void)!poll(&pfd, 1, 1000);
+
+	if (w->wait)
+		w->wait(w->wait_user);
+	else
+		(void)!poll(&pfd, 1, 1000);
 }
 
 enum err writer_flush(struct writer *w)
@@ -379,14 +383,20 @@ enum err writer_commit(struct writer *w, const struct packet *packet)
 	return ERR_OK;
 }
 
+/* Pictures are too many bytes to read them once more for a sum, unless that is asked for. */
+static bool wants_crc(const struct writer *w, const struct writer_track *wt)
+{
+	return w->payload_crc && (w->bulk_crc || !wt || wt->track.kind != TRACK_VIDEO);
+}
+
 /* One packet, header and padding in the arena, payload where it lies. */
-static void put_one(struct writer *w, struct packet *p, const uint8_t *payload)
+static void put_one(struct writer *w, const struct writer_track *wt, struct packet *p, const uint8_t *payload)
 {
 	size_t padding = (size_t)units_round_up(p->payload_bytes, PACKET_UNIT_BYTES) - p->payload_bytes;
 	uint8_t *head = take_arena(w, PACKET_HEADER_BYTES);
 
 	p->flags &= (uint16_t)~PACKET_PCRC;
-	if (w->payload_crc) {
+	if (wants_crc(w, wt)) {
 		p->flags |= PACKET_PCRC;
 		p->pcrc = crc_32c(0, payload, p->payload_bytes);
 	}
@@ -421,7 +431,7 @@ enum err writer_put(struct writer *w, const struct packet *packet)
 		p.payload_bytes = left_bytes < PACKET_MAX_PAYLOAD_BYTES ? left_bytes : PACKET_MAX_PAYLOAD_BYTES;
 		if (whole)
 			p.object_offset_bytes = done_bytes;
-		put_one(w, &p, packet->payload + done_bytes);
+		put_one(w, wt, &p, packet->payload + done_bytes);
 		if (p.type == PACKET_DATA)
 			count_data(wt, &p);
 		if (all_bytes == 0)
@@ -455,7 +465,7 @@ enum err writer_forward(struct writer *w, struct packet *p)
 		p->gen = wt->track.gen;
 		p->dropped += wt->dropped;
 	}
-	if (w->payload_crc && !(p->flags & PACKET_PCRC)) {
+	if (wants_crc(w, wt) && !(p->flags & PACKET_PCRC)) {
 		p->flags |= PACKET_PCRC;
 		p->pcrc = crc_32c(0, p->payload, p->payload_bytes);
 	}
@@ -493,6 +503,18 @@ enum err writer_gap(struct writer *w, uint16_t track, int64_t pos, uint32_t dur,
 	count(w, &p);
 	if (pos + dur > wt->end_pos)
 		wt->end_pos = pos + dur;
+	return ERR_OK;
+}
+
+enum err writer_clock(struct writer *w, const struct packet_clock *clock)
+{
+	enum err e;
+
+	if ((e = announce_again(w)) || (e = make_room(w, 1, PACKET_HEADER_BYTES + PACKET_CLOCK_BYTES)))
+		return e;
+	uint8_t *head = take_arena(w, PACKET_HEADER_BYTES + PACKET_CLOCK_BYTES);
+	packet_clock_pack(clock, head + PACKET_HEADER_BYTES);
+	queue_control(w, head, PACKET_CLOCK, 0, 0, 0, PACKET_CLOCK_BYTES);
 	return ERR_OK;
 }
 

@@ -33,6 +33,7 @@ struct writer {
 	char name[256];
 	bool is_pipe, is_regular;
 	bool payload_crc;        /* on for regular files and sockets */
+	bool bulk_crc;           /* of pictures too: that reads every byte of them once more */
 	struct packet_stream stream;
 	uint64_t seed[2];
 	bool begun, ended;
@@ -51,6 +52,12 @@ struct writer {
 	uint64_t since_announce_bytes, announce_every_bytes; /* 0: never again */
 	/* totals */
 	uint64_t n_packets, n_payload_bytes, n_bytes, n_writes;
+	/*
+	 * A descriptor that is not to wait for (O_NONBLOCK) takes no more: called until it does, to wait for that and meanwhile do what
+	 * cannot wait.  NULL: the writer waits.
+	 */
+	void (*wait)(void *user);
+	void *wait_user;
 	struct err_why why;
 	enum err failed;         /* latched: every later call returns it */
 };
@@ -94,6 +101,9 @@ enum err writer_forward(struct writer *w, struct packet *p) WEIR_MUSTUSE;
 
 /* Queue a GAP over [pos, pos+dur). */
 enum err writer_gap(struct writer *w, uint16_t track, int64_t pos, uint32_t dur, const struct packet_gap *gap) WEIR_MUSTUSE;
+
+/* Queue CLOCK. */
+enum err writer_clock(struct writer *w, const struct packet_clock *clock) WEIR_MUSTUSE;
 
 /* Queue END of a track. */
 enum err writer_end_track(struct writer *w, uint16_t track, enum packet_end_reason reason) WEIR_MUSTUSE;

@@ -5,7 +5,7 @@ FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ ?= $(FUZZ_TARGETS:fuzz_%=%)
 FUZZ_SECONDS ?= 600
 FUZZ_REPLAY := $(FUZZ_TARGETS:%=$(B)/tests/fuzz/%)
-FUZZ_LIB_SRC := $(filter-out libcore/meter/% libcore/net/%,$(LIB_SRC))
+FUZZ_LIB_SRC := $(filter-out libcore/meter/%,$(LIB_SRC))
 FUZZ_CFLAGS = -std=gnu11 -D_GNU_SOURCE -DWEIR_VERSION='"$(VERSION)"' -DWEIR_SANITIZED -Ilibcore -O1 -g -fno-omit-frame-pointer \
 	$(filter-out -Werror,$(WARN)) -ffp-contract=off -fno-strict-aliasing -pthread -MMD -MP $(PKG_CFLAGS)
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined

@@ -63,10 +63,12 @@ extern const unsigned kern_channels[KERN_N_CHANNELS];
 void kern_convert(bool bench);
 void kern_interleave(bool bench);
 void kern_gain(bool bench);
+void kern_galois(bool bench);
 void kern_matrix(bool bench);
 void kern_levels(bool bench);
 void kern_truepeak(bool bench);
 void kern_kweight(bool bench);
 void kern_limiter(bool bench);
+void kern_varirate(bool bench);
 
 #endif

@@ -216,11 +216,13 @@ static const struct part {
 	{"convert", kern_convert},
 	{"interleave", kern_interleave},
 	{"gain", kern_gain},
+	{"galois", kern_galois},
 	{"matrix", kern_matrix},
 	{"levels", kern_levels},
 	{"truepeak", kern_truepeak},
 	{"kweight", kern_kweight},
 	{"limiter", kern_limiter},
+	{"varirate", kern_varirate},
 };
 
 int main(int argc, char **argv)

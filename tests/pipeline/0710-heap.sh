@@ -51,6 +51,10 @@ test_case "decode" stands_still "$opus" decode
 test_case "mux -o .opus" stands_still "$opus" mux -q -o x.opus
 test_case "mux -o .weir" stands_still "$pcm" mux -q -o x.weir
 test_case "mux --split-every" stands_still "$pcm" mux -q -o 'x-%i.wav' --split-every 1h
+test_case "mux --start-above, in a take" stands_still "$pcm" mux -q -o x.wav --start-above -45dB --stop-below -50dB:1s
+test_case "mux --start-above, waiting" stands_still "$pcm" mux -q -o x.wav --start-above 0dB
+test_case "mux --start-above of Opus" stands_still "$opus" mux -q -o x.opus --start-above -45dB --stop-below -50dB:1s
+test_case "mux --start-above of Opus, waiting" stands_still "$opus" mux -q -o x.opus --start-above 0dB
 test_case "mux, joining" stands_still /dev/null mux "$pcm" "$opus"
 test_case "demux Ogg Opus" stands_still /dev/null demux "$data/a-%n.opus"
 test_case "demux a stream" stands_still "$pcm" demux

@@ -1,10 +1,10 @@
 """A small terminal: runs a shell command with standard error on a pseudo-terminal and keeps what would be seen there.
 
-It knows what the tools use: CR, LF, cursor up, home, erase, colours.  Anything else is an error.
+It knows what the tools use: CR, LF, cursor up, home, erase, colours, the other screen, the cursor hidden.  Anything else is an error.
 """
 import fcntl, os, pty, re, select, signal, struct, subprocess, sys, termios, time
 
-ESCAPE = re.compile(r"\033\[([0-9;]*)([A-Za-z])")
+ESCAPE = re.compile(r"\033\[(\??[0-9;]*)([A-Za-z])")
 
 
 class Terminal:
@@ -17,6 +17,7 @@ class Terminal:
                                         stdin=subprocess.DEVNULL, env=env, start_new_session=True)
         os.close(slave)
         self.raw = ""
+        self.modes = set()  # of those a program switches on and has to switch off again
 
     def size(self, columns, rows):
         self.columns, self.rows, self.x, self.y = columns, rows, 0, 0
@@ -26,6 +27,16 @@ class Terminal:
     def erase(self, y, x, to):
         for i in range(x, min(to, self.columns)):
             self.cells[y][i] = " "
+
+    def mode(self, n, on):
+        if n == "?25":
+            on = not on  # what is unusual is a cursor that hides
+        elif on:
+            self.main = self.cells, self.x, self.y
+            self.cells = [[" "] * self.columns for _ in range(self.rows)]
+        elif n in self.modes:
+            self.cells, self.x, self.y = self.main
+        (self.modes.add if on else self.modes.discard)(n)
 
     def take(self, text):
         self.raw += text
@@ -48,7 +59,9 @@ class Terminal:
                         self.erase(self.y, self.x, self.columns)
                     for y in range(0 if n == "2" else self.y + 1, self.rows):
                         self.erase(y, 0, self.columns)
-                elif kind != "m":
+                elif kind in "hl" and n in ("?1049", "?25"):
+                    self.mode(n, kind == "h")
+                elif kind != "m" or n.startswith("?"):
                     sys.exit("unknown escape sequence %r" % m.group(0))
                 continue
             c = text[i]

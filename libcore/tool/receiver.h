@@ -1,0 +1,133 @@
+/*
+ * Senders found in datagrams: told apart by SSRC, their payload types known or proven, each made a track of one stream;
+ * reports sent back.  Sockets are elsewhere (tool/listener.h): here come datagrams and times, live or recorded.
+ *
+ * A stranger costs a place among RECEIVER_CANDIDATES until two packets in sequence have shown that it is a sender, and
+ * then one of max_senders places; nothing else.
+ */
+#ifndef TOOL_RECEIVER_H
+#define TOOL_RECEIVER_H
+
+#include "net/rs.h"
+#include "net/sdp.h"
+#include "net/srtp.h"
+#include "tool/netflow.h"
+#include "tool/stats.h"
+
+#define RECEIVER_MAX_PORTS 64u
+#define RECEIVER_MAX_SENDERS 1024u
+#define RECEIVER_CANDIDATES 32u
+#define RECEIVER_MAX_FROM 64u
+#define RECEIVER_N_PTS 128u
+
+/* What a port of ours may get: from an SDP, from options, or nothing is known. */
+struct receiver_port {
+	struct rtp_format formats[RECEIVER_N_PTS]; /* by payload type; codec NONE: unknown.  RED: codec RED */
+	struct rtp_format any;                     /* of a dynamic payload type that is not in formats; codec NONE: it must prove itself */
+	char label[128];                           /* the track's name, where the sender gives none */
+};
+
+/* Addresses that are heard: a network of either family, as 128 bits. */
+struct receiver_net {
+	uint8_t bytes[16];
+	unsigned n_bits;
+};
+
+struct receiver_options {
+	struct netflow_options flow;
+	unsigned max_senders;                      /* 1…RECEIVER_MAX_SENDERS */
+	const struct receiver_net *from;           /* n_from of them; 0: everybody */
+	unsigned n_from;
+	struct srtp_session *srtp;                 /* what is not authentic is dropped; NULL: no key */
+	bool no_reports;
+	uint64_t seed;                             /* of our SSRC and the moments of reports */
+};
+
+/* A sender has become a track, or has gone. */
+typedef void receiver_event(void *user, const struct netflow *f, bool joined);
+/* Send RTCP from our port `port`. */
+typedef void receiver_send(void *user, unsigned port, const struct dgram_addr *to, const uint8_t *bytes, size_t n_bytes);
+
+struct receiver_counts {
+	atomic_uint_fast64_t received, lost, recovered, concealed_frames, late_packets, reordered, duplicate, jitter_us, depth_us, refused, strangers, senders,
+		forged, replayed;
+};
+
+struct receiver_candidate {
+	bool used, has_packet, has_binding;
+	uint32_t ssrc;
+	unsigned port;
+	struct dgram_addr from;
+	struct rtp_source source;
+	struct rtcp_binding binding;
+	int64_t arrival_ns;
+	size_t n_bytes;
+	uint8_t bytes[RTP_HEADER_BYTES + NETFLOW_MAX_PAYLOAD_BYTES];
+};
+
+struct receiver {
+	struct receiver_options o;
+	struct tool *tool;
+	struct writer *out;
+	struct receiver_port ports[RECEIVER_MAX_PORTS];
+	unsigned n_ports;
+	struct netflow *flows;                     /* max_senders */
+	unsigned n_flows;                          /* places that were ever used */
+	uint16_t *index;                           /* by a hash of the SSRC: place + 1 */
+	unsigned index_mask;
+	struct receiver_candidate *candidates;
+	unsigned next_candidate;
+	uint16_t next_id;
+	/* the local timeline */
+	int64_t start_ns, tick;                    /* the next block is number tick */
+	/* reports */
+	uint32_t ssrc;
+	uint64_t random;
+	char cname[64];
+	struct rtcp_timer timer;
+	int64_t loss_ns;                           /* next report to weir senders */
+	receiver_send *send;
+	receiver_event *event;
+	void *user;
+	/* repair packets */
+	struct rs_decoder rs;
+	void *rs_memory;
+	bool has_rs;
+	/* said once a second at most */
+	int64_t said_ns;
+	uint64_t n_unsaid;
+	bool said_full, said_unknown;
+	uint64_t ended_received, ended_lost, ended_recovered, ended_concealed, ended_late, ended_reordered, ended_duplicate, ended_refused, ended_lost_frames, ended_gaps,
+		ended_dropped, ended_out;
+	struct receiver_counts counts;
+	struct err_why why;
+};
+
+/* *r is zero.  The writer is open, not begun.  start_ns: media time 0 of the local clock.  Role: control, allocates. */
+enum err receiver_init(struct receiver *r, struct tool *t, struct writer *out, const struct receiver_options *o, int64_t start_ns, struct err_why *why) WEIR_MUSTUSE;
+void receiver_release(struct receiver *r);
+
+/* Formats of an SDP's media line. */
+void receiver_port_sdp(struct receiver_port *p, const struct sdp_media *m);
+
+/* "192.0.2.0/24" "2001:db8::/32" "::1" "host" is no address.  Returns: ERR_OK, ERR_ARG with *why. */
+enum err receiver_net_parse(struct receiver_net *n, const char *text, struct err_why *why) WEIR_MUSTUSE;
+
+/* A datagram came to our port `port` (or, is_rtcp, to the one for RTCP beside it).  Its bytes are changed by decryption.  Role: io. */
+void receiver_datagram(struct receiver *r, unsigned port, bool is_rtcp, const struct dgram_addr *from, uint8_t *bytes, size_t n_bytes, int64_t arrival_ns);
+
+/* Do what is due by now_ns: blocks, what can be passed on, reports, ends.  out false: nobody takes the blocks.  Returns: what the writer said, r->why. */
+enum err receiver_run(struct receiver *r, int64_t now_ns, bool out) WEIR_MUSTUSE;
+/* When that is worth calling again, if nothing comes before. */
+int64_t receiver_next_ns(const struct receiver *r);
+
+/* Every sender has said BYE, as it were: what is held is played or passed on.  receiver_idle(): nothing is left. */
+void receiver_stop(struct receiver *r);
+bool receiver_idle(const struct receiver *r);
+/* END of every track. */
+enum err receiver_end(struct receiver *r, enum packet_end_reason reason) WEIR_MUSTUSE;
+
+/* Bring the counters up to date, and the common ones of s. */
+void receiver_count(struct receiver *r, struct stats *s);
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * RTCP of a sender: what it says of its flows, and what it hears about them.
+ */
+#ifndef TOOL_SENDRTCP_H
+#define TOOL_SENDRTCP_H
+
+#include "tool/sender.h"
+
+/* Begin at now_ns. */
+void sendrtcp_begin(struct sender *s, int64_t now_ns);
+
+/* SR, SDES and binding of a flow, and BYE, to every destination. */
+void sendrtcp_say(struct sender *s, unsigned flow, bool bye, int64_t now_ns);
+
+/* Whatever is due of all flows.  Returns: when to come again. */
+int64_t sendrtcp_work(struct sender *s, int64_t now_ns);
+
+/* Take what came in on the sockets. */
+void sendrtcp_hear(struct sender *s);
+
+#endif
