@@ -49,6 +49,7 @@ static const struct weir_row {
 	{ "meter", "levels, loudness, silence and losses of each track" },
 	{ "play", "a PCM track is heard on sound devices" },
 	{ "inspect", "print and verify streams" },
+	{ "keygen", "a key for srtp:// and weir://" },
 	{ "top", "the running tools, in pipeline order" },
 };
 

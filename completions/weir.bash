@@ -5,16 +5,18 @@ _weir_options()
 {
 	case $1 in
 	weir) echo "-h --help --version --exec-path" ;;
-	capture) echo "-r --rate -c --channels -f --format --no-dither -n --name -d --duration --start --realtime --block --ring --list --json -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
+	capture) echo "-r --rate -c --channels -f --format --no-dither -n --name -d --duration --start --realtime --block --ring --reconnect --no-sync --list --json -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	encode) echo "-b --bitrate --frame --application --complexity --vbr --cvbr --cbr --fec --expect-loss --dtx -t --track -j --jobs -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	decode) echo "-f --format --no-dither -t --track -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	resample) echo "-r --rate -q --quality --phase -f --format --no-dither -j --jobs -t --track --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	mix) echo "-t --track -g --gain --pan --matrix --control --spool -r --rate -c --channels -f --format --no-dither -n --name --limiter --normalize --minus --self --live -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
-	mux) echo "-o --output --format -y --force -t --track --tag --split-every --split-on-clock --sync --rf64-above -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
-	demux) echo "-t --track --split -y --force -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
+	mux) echo "-o --output --format -y --force -t --track --tag --split-every --split-on-clock --video --live --sync --start-above --stop-below --pre-roll --rf64-above -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
+	demux) echo "-t --track --split -o --output --video --frames -y --force -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
+	impair) echo "--loss --burst --lose-every --delay --jitter --jitter-shape --spikes --stalls --trace --record-trace --overtake --drift --reorder --reorder-by --duplicate --bandwidth --queue --seed -t --track --deadline --raw --direction -d --duration -y --force -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	meter) echo "--json --interval --report --plot -y --force --through -t --track --compare --fail-above --silence --dual-mono --levels-only -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	play) echo "-t --track --volume --latency -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	inspect) echo "--json --verify -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
+	top) echo "--interval --once --json -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	esac
 }
 
@@ -67,11 +69,40 @@ _weir_value()
 	mux:-t | mux:--track) echo "@none" ;;
 	mux:--tag) echo "@none" ;;
 	mux:--split-every) echo "@none" ;;
+	mux:--video) echo "@none" ;;
+	mux:--start-above) echo "@none" ;;
+	mux:--stop-below) echo "@none" ;;
+	mux:--pre-roll) echo "@none" ;;
 	mux:--rf64-above) echo "@none" ;;
 	mux:--stats-file) echo "@file" ;;
 	demux:-t | demux:--track) echo "@none" ;;
 	demux:--split) echo "@folder" ;;
+	demux:-o | demux:--output) echo "@file" ;;
+	demux:--video) echo "@file" ;;
+	demux:--frames) echo "auto raw y4m weir" ;;
 	demux:--stats-file) echo "@file" ;;
+	impair:--loss) echo "@none" ;;
+	impair:--burst) echo "@none" ;;
+	impair:--lose-every) echo "@none" ;;
+	impair:--delay) echo "@none" ;;
+	impair:--jitter) echo "@none" ;;
+	impair:--jitter-shape) echo "normal exponential uniform" ;;
+	impair:--spikes) echo "@none" ;;
+	impair:--stalls) echo "@none" ;;
+	impair:--trace) echo "@file" ;;
+	impair:--record-trace) echo "@file" ;;
+	impair:--drift) echo "@none" ;;
+	impair:--reorder) echo "@none" ;;
+	impair:--reorder-by) echo "@none" ;;
+	impair:--duplicate) echo "@none" ;;
+	impair:--bandwidth) echo "@none" ;;
+	impair:--queue) echo "@none" ;;
+	impair:--seed) echo "@none" ;;
+	impair:-t | impair:--track) echo "@none" ;;
+	impair:--deadline) echo "@none" ;;
+	impair:--direction) echo "both there back" ;;
+	impair:-d | impair:--duration) echo "@none" ;;
+	impair:--stats-file) echo "@file" ;;
 	meter:--interval) echo "@none" ;;
 	meter:--report) echo "@file" ;;
 	meter:--plot) echo "@file" ;;
@@ -85,10 +116,12 @@ _weir_value()
 	play:--latency) echo "@none" ;;
 	play:--stats-file) echo "@file" ;;
 	inspect:--stats-file) echo "@file" ;;
+	top:--interval) echo "@none" ;;
+	top:--stats-file) echo "@file" ;;
 	esac
 }
 
-_weir_tools="capture encode decode resample mix mux demux meter play inspect"
+_weir_tools="capture encode decode resample mix mux demux impair meter play inspect top"
 
 _weir()
 {

@@ -23,6 +23,7 @@ endif
 
 # Everything tests/run runs or needs, but for the tools themselves.
 TEST_PROGRAMS := $(TEST_UNIT) $(KERNELS) $(FAULTS) $(FUZZ_REPLAY)
+-include tests/qualify/qualify.mk
 
 .PHONY: tests
 tests: all $(TEST_PROGRAMS)

@@ -1,25 +1,23 @@
 #include "dsp/galois.h"
 
-/* a · b by the definition: shift, and subtract the polynomial where a bit runs over. */
-static uint8_t multiply(uint8_t a, uint8_t b)
+/* 2x: shift, and subtract the polynomial where a bit runs over. */
+static uint8_t twice(uint8_t x)
 {
-	unsigned product = 0, shifted = a;
-
-	for (; b; b >>= 1) {
-		if (b & 1)
-			product ^= shifted;
-		shifted = shifted << 1 ^ (shifted & 0x80 ? 0x11d : 0);
-	}
-	return (uint8_t)product;
+	return (uint8_t)(x << 1 ^ (x & 0x80 ? 0x1d : 0));
 }
 
 void galois_init(struct galois *g)
 {
-	for (unsigned f = 0; f < 256; f++)
-		for (unsigned n = 0; n < 16; n++) {
-			g->halves[f][n] = multiply((uint8_t)f, (uint8_t)n);
-			g->halves[f][16 + n] = multiply((uint8_t)f, (uint8_t)(n << 4));
+	for (unsigned f = 0; f < 256; f++) {
+		uint8_t power = (uint8_t)f; /* f · 2^bit */
+		for (unsigned bit = 0; bit < 8; bit++, power = twice(power)) {
+			uint8_t *half = g->halves[f] + (bit < 4 ? 0 : 16);
+			unsigned n = 1u << bit % 4;
+			half[0] = 0;
+			for (unsigned below = 0; below < n; below++)
+				half[n + below] = half[below] ^ power;
 		}
+	}
 	/* x^254 is the inverse of x, since x^255 is 1. */
 	for (unsigned f = 0; f < 256; f++) {
 		uint8_t square = (uint8_t)f, power = 1;

@@ -46,10 +46,15 @@ void varirate_table_init(float *table)
 
 enum err varirate_init(struct varirate *v, unsigned channels)
 {
+	return varirate_init_beside(v, channels, NULL);
+}
+
+enum err varirate_init_beside(struct varirate *v, unsigned channels, const struct varirate *other)
+{
 	*v = (struct varirate){.channels = channels, .step_q48 = VARIRATE_ONE, .target_q48 = VARIRATE_ONE};
 	if (!channels || channels > VARIRATE_MAX_CHANNELS)
 		return ERR_ARG;
-	size_t table_samples = (VARIRATE_PHASES + 1) * VARIRATE_TAPS, row_samples = VARIRATE_CHUNK_FRAMES * VARIRATE_TAPS;
+	size_t table_samples = other ? 0 : (VARIRATE_PHASES + 1) * VARIRATE_TAPS, row_samples = VARIRATE_CHUNK_FRAMES * VARIRATE_TAPS;
 	size_t plane_samples = HELD_FRAMES + VARIRATE_CHUNK_FRAMES;
 	v->memory = calloc(1, 3 * channels * sizeof(float *) +
 		(table_samples + row_samples + channels * plane_samples) * sizeof(float));
@@ -64,7 +69,10 @@ enum err varirate_init(struct varirate *v, unsigned channels)
 		v->held[c] = v->rows + row_samples + c * plane_samples;
 		v->made[c] = v->held[c] + HELD_FRAMES;
 	}
-	varirate_table_init(v->table);
+	if (other)
+		v->table = other->table;
+	else
+		varirate_table_init(v->table);
 	v->rows_fn = varirate_c_rows;
 	v->sum_fn = varirate_c_sum;
 	v->join_fn = interleave_c_join;

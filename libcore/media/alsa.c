@@ -6,7 +6,6 @@
 #include "base/units.h"
 #include "media/livesink.h"
 #include "media/livesource.h"
-#include "rt/thread.h"
 
 #include <alsa/asoundlib.h>
 #include <errno.h>
@@ -154,7 +153,7 @@ static void *loop(void *user)
 {
 	struct alsa *a = user;
 
-	(void)thread_begin_deadline();
+	live_begin_deadline("alsa", true, a->to ? &a->to->scheduling : &a->from->scheduling);
 	if (a->to)
 		capture_loop(a);
 	else

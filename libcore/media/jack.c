@@ -22,11 +22,12 @@
 #include <string.h>
 
 #define WARM_CYCLES 2u /* after the connections are made */
+#define READING_US 20  /* of two clocks one after the other: no more than that */
 
 #define FUNCTIONS(X) \
 	X(client_open) X(client_close) X(get_client_name) X(activate) X(deactivate) X(set_process_callback) X(on_info_shutdown) \
 	X(get_sample_rate) X(get_buffer_size) X(port_register) X(port_get_buffer) X(port_name) X(port_connected) X(connect) X(get_ports) \
-	X(port_by_name) X(port_flags) X(port_get_latency_range) X(last_frame_time) X(get_cycle_times) X(free) X(set_error_function) X(set_info_function) \
+	X(port_by_name) X(port_flags) X(port_get_latency_range) X(last_frame_time) X(get_cycle_times) X(get_time) X(free) X(set_error_function) X(set_info_function) \
 	X(set_thread_init_callback) X(set_xrun_callback)
 
 struct library {
@@ -54,6 +55,8 @@ struct jack {
 	bool running;
 	jack_nframes_t next_frame;
 	int32_t suspect_frames;   /* a jump that was seen once */
+	int64_t clock_ahead_ns;   /* what CLOCK_MONOTONIC shows more than JACK's clock */
+	bool knows_clock;
 	atomic_uint idle_cycles;  /* since everything was played */
 	bool active;
 };
@@ -116,16 +119,33 @@ static int on_xrun(void *user)
 
 static void on_thread(void *user)
 {
-	(void)user;
-	role_take(ROLE_DEADLINE);
+	struct jack *j = user;
+
+	live_begin_deadline("jack", false, j->to ? &j->to->scheduling : &j->from->scheduling);
+}
+
+/*
+ * When the cycle began.  JACK's clock is one that nobody slews (CLOCK_MONOTONIC_RAW): after days the two are seconds apart.
+ * Both are read, one in the middle of the other; a reading that was interrupted does not count.
+ */
+static WEIR_DEADLINE int64_t cycle_begin_ns(struct jack *j)
+{
+	jack_nframes_t frame;
+	jack_time_t begin_us, next_us;
+	float period_us;
+	int64_t before_us = (int64_t)j->lib.get_time(), now_ns = clock_now_ns(), after_us = (int64_t)j->lib.get_time();
+
+	if (!j->knows_clock || after_us - before_us <= READING_US)
+		j->clock_ahead_ns = now_ns - (before_us + after_us) * 1000 / 2;
+	j->knows_clock = true;
+	if (j->lib.get_cycle_times(j->client, &frame, &begin_us, &next_us, &period_us))
+		return now_ns;
+	return (int64_t)begin_us * 1000 + j->clock_ahead_ns;
 }
 
 static WEIR_DEADLINE void capture_cycle(struct jack *j, jack_nframes_t n_frames)
 {
-	jack_nframes_t frame, at = j->lib.last_frame_time(j->client);
-	jack_time_t begin_us, next_us;
-	float period_us;
-
+	jack_nframes_t at = j->lib.last_frame_time(j->client);
 	int32_t jump = j->running ? (int32_t)(at - j->next_frame) : 0;
 
 	if (!j->running || (jump && jump == j->suspect_frames)) {
@@ -144,10 +164,7 @@ static WEIR_DEADLINE void capture_cycle(struct jack *j, jack_nframes_t n_frames)
 		j->planes[c] = j->lib.port_get_buffer(j->ports[c], n_frames);
 	j->dsp.join((float *)(void *)to, (const float *const *)j->planes, j->channels, n_frames);
 	/* What a cycle brings was captured in the period before it. */
-	int64_t ns = clock_now_ns();
-	if (!j->lib.get_cycle_times(j->client, &frame, &begin_us, &next_us, &period_us))
-		ns = (int64_t)begin_us * 1000;
-	livesource_commit(j->to, n_frames, ns - (int64_t)n_frames * UNITS_NS_PER_S / j->rate_hz);
+	livesource_commit(j->to, n_frames, cycle_begin_ns(j) - (int64_t)n_frames * UNITS_NS_PER_S / j->rate_hz);
 }
 
 static WEIR_DEADLINE void play_cycle(struct jack *j, jack_nframes_t n_frames, bool go)
@@ -165,25 +182,14 @@ static WEIR_DEADLINE void play_cycle(struct jack *j, jack_nframes_t n_frames, bo
 		atomic_fetch_add_explicit(&j->idle_cycles, 1, memory_order_relaxed);
 }
 
-/* A cycle was due when the server began it, and must be over when it begins the next. */
-static WEIR_DEADLINE struct tick *begin_tick(struct jack *j, jack_nframes_t n_frames)
-{
-	struct tick *t = j->to ? atomic_load_explicit(&j->to->tick, memory_order_relaxed) : atomic_load_explicit(&j->from->tick, memory_order_relaxed);
-	jack_nframes_t frame;
-	jack_time_t begin_us, next_us;
-	float period_us;
-
-	if (tick_is_on(t) && !j->lib.get_cycle_times(j->client, &frame, &begin_us, &next_us, &period_us))
-		tick_begin_at(t, (int64_t)begin_us * 1000, (int64_t)n_frames * UNITS_NS_PER_S / j->rate_hz);
-	return t;
-}
-
 static int on_cycle(jack_nframes_t n_frames, void *user)
 {
 	struct jack *j = user;
 	bool go = atomic_load_explicit(&j->go, memory_order_acquire);
-	struct tick *t = begin_tick(j, n_frames);
+	/* By when the cycles before came: what the server calculates of its own cycle is smooth, and says nothing of this one. */
+	struct tick *t = j->to ? atomic_load_explicit(&j->to->tick, memory_order_relaxed) : atomic_load_explicit(&j->from->tick, memory_order_relaxed);
 
+	tick_begin(t, (int64_t)n_frames * UNITS_NS_PER_S / j->rate_hz);
 	/* A connection counts from the next cycle on. */
 	if (go && j->warm_cycles < WARM_CYCLES) {
 		j->warm_cycles++;

@@ -1,6 +1,10 @@
 #include "media/live.h"
 
+#include "rt/thread.h"
+
 #include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 static const struct scheme {
@@ -95,4 +99,32 @@ enum err live_load(const char *library, const char *package, const struct live_s
 		memcpy(symbols[i].place, &symbol, sizeof(symbol));
 	}
 	return ERR_OK;
+}
+
+const char *live_say_scheduling(int scheduling, char *out, size_t out_bytes)
+{
+	char limit[160];
+
+	out[0] = '\0';
+	if (scheduling != LIVE_RUNS_AS_OTHERS)
+		return out;
+	thread_why_not_first(limit, sizeof(limit));
+	snprintf(out, out_bytes, "its thread runs without real-time scheduling: %s", limit[0] ? limit : "the sound server does not give it");
+	return out;
+}
+
+const char *live_say_held(bool held, size_t n_bytes, char *out, size_t out_bytes)
+{
+	char limit[160];
+
+	out[0] = '\0';
+	if (!held)
+		snprintf(out, out_bytes, "its ring is not locked into memory: %s", thread_why_not_held(n_bytes, limit, sizeof(limit)));
+	return out;
+}
+
+void live_begin_deadline(const char *name, bool asks, atomic_int *scheduling)
+{
+	(void)pthread_setname_np(pthread_self(), name);
+	atomic_store_explicit(scheduling, thread_begin_deadline(asks) ? LIVE_RUNS_FIRST : LIVE_RUNS_AS_OTHERS, memory_order_relaxed);
 }

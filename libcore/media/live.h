@@ -12,6 +12,7 @@
 #include "wire/track.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 
 struct livesource;
 struct livesink;
@@ -81,7 +82,20 @@ const struct live_ops *live_at(unsigned i);
 /* The words of those it does not have, for people: "JACK, ALSA"; "" if it has all. */
 const char *live_missing(void);
 
+/* How the thread of the callbacks is scheduled; LIVE_RUNS_UNKNOWN until it has begun. */
+enum live_scheduling { LIVE_RUNS_UNKNOWN, LIVE_RUNS_FIRST, LIVE_RUNS_AS_OTHERS };
+/* What is worth saying of it with -v: "" when it runs first or is not known yet. */
+const char *live_say_scheduling(int scheduling, char *out, size_t out_bytes);
+/* What is worth saying of a ring that should be locked into memory: "" when it is. */
+const char *live_say_held(bool held, size_t n_bytes, char *out, size_t out_bytes);
+
 /* ---- for adapters ---- */
+
+/*
+ * The calling thread is that of the callbacks: its name, the deadline role, a stack that is there; asks: real-time scheduling,
+ * too, where the server's library does not see to that.
+ */
+void live_begin_deadline(const char *name, bool asks, atomic_int *scheduling);
 
 /* Functions of a library that is loaded: one name after the other to its place in a table of pointers. */
 struct live_symbol {

@@ -4,6 +4,9 @@
  * The device starts when the ring holds the start threshold.  A callback that finds less than it needs plays what is
  * there, then silence, which is counted; it goes on when the threshold is there again.  At the end everything in the
  * ring is played, and drained is said when the last frame has been handed to the server.
+ *
+ * With `follows` the device's clock is brought to the stream's where that comes in real time (livefollow.h).  With `keep` a
+ * device that goes away is waited for: what comes meanwhile is lost, or, with `waits`, the stream stands still.
  */
 #ifndef MEDIA_LIVESINK_H
 #define MEDIA_LIVESINK_H
@@ -11,6 +14,8 @@
 #include "dsp/convert.h"
 #include "dsp/dsp.h"
 #include "media/live.h"
+#include "media/livefollow.h"
+#include "media/livereturn.h"
 #include "rt/ring.h"
 #include "rt/tick.h"
 #include "rt/wake.h"
@@ -24,6 +29,9 @@ struct livesink_counts {
 	atomic_uint_fast64_t fill_high_frames; /* most */
 };
 
+/* Something about the device that people want to know now.  On the writer's thread. */
+typedef void livesink_tell(void *user, const char *text);
+
 struct livesink {
 	struct ring ring;
 	struct wake wake;
@@ -32,17 +40,24 @@ struct livesink {
 	/* the callback's */
 	bool starved;             /* waits for the threshold */
 	bool saw_end;             /* in livesink_begin(): what it found was all there will be */
+	uint64_t taken_frames;    /* played or silent */
 	/* both */
 	struct livesink_counts counts;
 	_Atomic(struct tick *) tick; /* where the adapter's callbacks are measured; NULL: nowhere */
+	/* taken_frames at taken_ns: even when the two belong together */
+	atomic_uint taken_seq;
+	atomic_uint_fast64_t said_taken_frames;
+	atomic_int_fast64_t said_taken_ns;
 	atomic_bool ended;        /* nothing more will be written */
 	atomic_bool drained;      /* and the last frame was handed over */
+	atomic_int scheduling;    /* enum live_scheduling */
 	atomic_int gone;          /* 0; 1 being said; 2 reason holds */
 	char reason[128];
 	/* the writer's */
 	const struct live_ops *ops;
 	void *device;
 	bool started;
+	bool held;                /* the ring is locked into memory */
 	struct live_format format;
 	const volatile sig_atomic_t *stop;
 	char name[256];
@@ -50,14 +65,36 @@ struct livesink {
 	bool gains;
 	float factor;
 	struct dsp dsp;
-	float *scratch;           /* with a gain: a piece of f32 */
+	uint32_t piece_frames;    /* at most so many at a time */
+	float *scratch;           /* with a gain or a ratio: a piece of f32 */
 	struct err_why why;
+	/* livesink_follow */
+	bool follows;
+	struct livefollow follow;
+	struct convert to_device_exact;
+	float *made;              /* a piece of f32 */
+	uint64_t given_frames;    /* put into the ring */
+	uint64_t seen_underruns;
+	/* a device that is waited for */
+	char spec[320];
+	struct live_args args;
+	bool keeps, waits, away;
+	struct livereturn back;
+	int64_t away_ns;
+	uint64_t n_absences, absent_frames; /* what came while it was away */
+	livesink_tell *tell;
+	void *tell_user;
 };
 
 struct livesink_options {
 	int64_t latency_ns;       /* the start threshold; 0: 100 ms */
 	double volume_db;
 	const volatile sig_atomic_t *stop;
+	bool follows;             /* the stream may come in real time, by another clock */
+	int64_t spare_ns;         /* room beside the threshold; 0: 250 ms */
+	bool keep, waits;         /* see above */
+	livesink_tell *tell;      /* with keep; may be NULL */
+	void *tell_user;
 };
 
 /* Open a device for frames of t's format (PCM).  Nothing is heard yet.  Role: io. */
@@ -67,14 +104,18 @@ enum err livesink_open(struct livesink *l, const char *spec, const struct track 
  * Returns: ERR_OK; ERR_END: stopped; ERR_DEVICE: it went away, with l->why.  Role: io.
  */
 enum err livesink_write(struct livesink *l, const uint8_t *frames, size_t n_frames) WEIR_MUSTUSE;
+/* Nothing more will be written: where there are several devices, to all of them before any is drained.  Returns: as livesink_write(). */
+enum err livesink_end(struct livesink *l) WEIR_MUSTUSE;
 /* Play everything that was written, to its last frame, and wait for it.  Returns: as livesink_write().  Role: io. */
 enum err livesink_drain(struct livesink *l) WEIR_MUSTUSE;
 void livesink_release(struct livesink *l);
+/* How long the ring is, in time. */
+int64_t livesink_room_ns(const struct livesink *l);
 
 /* ---- for the callback of an adapter ---- */
 
-/* Ready for frames of such a format.  For the tests too. */
-enum err livesink_init(struct livesink *l, const struct live_format *format, int64_t latency_ns, struct err_why *why) WEIR_MUSTUSE;
+/* Ready for frames of such a format.  spare_ns: room beside the threshold, 0: 250 ms.  For the tests too. */
+enum err livesink_init(struct livesink *l, const struct live_format *format, int64_t latency_ns, int64_t spare_ns, struct err_why *why) WEIR_MUSTUSE;
 /* At most n_frames that are to be played now, contiguous at *frames.  Fewer: play silence behind them. */
 WEIR_DEADLINE uint32_t livesink_begin(struct livesink *l, uint32_t n_frames, const uint8_t **frames);
 /* n_frames were wanted, n_played taken.  Returns: false once all was handed over. */

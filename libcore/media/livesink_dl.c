@@ -27,8 +27,23 @@ WEIR_DEADLINE uint32_t livesink_begin(struct livesink *l, uint32_t n_frames, con
 	return there < n_frames ? (uint32_t)there : n_frames;
 }
 
+/* How far the device is, for the writer: who reads in between reads again. */
+static void say_taken(struct livesink *l, uint32_t n_frames)
+{
+	unsigned seq = atomic_load_explicit(&l->taken_seq, memory_order_relaxed);
+
+	l->taken_frames += n_frames;
+	atomic_store_explicit(&l->taken_seq, seq + 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	atomic_store_explicit(&l->said_taken_frames, l->taken_frames, memory_order_relaxed);
+	atomic_store_explicit(&l->said_taken_ns, clock_now_ns(), memory_order_relaxed);
+	atomic_store_explicit(&l->taken_seq, seq + 2, memory_order_release);
+}
+
 WEIR_DEADLINE bool livesink_commit(struct livesink *l, uint32_t n_frames, uint32_t n_played)
 {
+	if (l->follows)
+		say_taken(l, n_frames);
 	ring_consume(&l->ring, (size_t)n_played * l->frame_bytes);
 	add(&l->counts.played_frames, n_played);
 	wake_post(&l->wake);

@@ -249,7 +249,7 @@ enum err livesource_init(struct livesource *l, const struct live_format *format,
 	uint64_t bytes = records * ((uint64_t)block * frame_bytes + sizeof(struct livesource_record) + LIVESOURCE_ALIGN);
 	if ((e = ring_init(&l->ring, bytes, why)))
 		return e;
-	(void)thread_hold(l->ring.bytes, l->ring.size_bytes);
+	l->held = thread_hold(l->ring.bytes, l->ring.size_bytes);
 	atomic_init(&l->counts.fill_low_bytes, l->ring.size_bytes);
 	wake_init(&l->wake);
 	clock_fit_init(&l->fit, format->rate_hz);
@@ -299,5 +299,8 @@ enum err livesource_open(struct source *s, const char *spec, const struct source
 	}
 	if (format.note[0])
 		source_note(s, "%s", format.note);
+	char note[256];
+	if (*live_say_held(l->held, l->ring.size_bytes, note, sizeof(note)))
+		source_note(s, "%s", note);
 	return ops->record(device, l, why);
 }

@@ -57,6 +57,7 @@ struct livesource {
 	/* both */
 	struct livesource_counts counts;
 	_Atomic(struct tick *) tick; /* where the adapter's callbacks are measured; NULL: nowhere */
+	atomic_int scheduling;    /* enum live_scheduling */
 	atomic_int gone;          /* 0; 1 being said; 2 reason holds */
 	char reason[128];
 	/* the reader's */
@@ -72,6 +73,7 @@ struct livesource {
 	int64_t record_utc_ns;
 	uint64_t said_xruns, said_drops; /* in warnings */
 	bool ended;
+	bool held;                /* the ring is locked into memory */
 	struct live_args args;    /* as it was opened */
 	struct liveplace *place;  /* on another's timeline; NULL: on its own */
 	/* liveaway */

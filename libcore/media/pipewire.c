@@ -278,7 +278,7 @@ static void on_process(void *user)
 	struct pw_buffer *b;
 
 	if (!p->role_taken)
-		role_take(ROLE_DEADLINE);
+		live_begin_deadline("pipewire", false, p->to ? &p->to->scheduling : &p->from->scheduling);
 	p->role_taken = true;
 	if (p->cycle_frames)
 		tick_begin(t, (int64_t)p->cycle_frames * UNITS_NS_PER_S / p->format.rate_hz);

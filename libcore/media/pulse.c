@@ -281,7 +281,7 @@ static enum err ask_device(struct pulse *p, struct err_why *why)
 static void take_role(struct pulse *p)
 {
 	if (!p->role_taken)
-		role_take(ROLE_DEADLINE);
+		live_begin_deadline("pulse", true, p->to ? &p->to->scheduling : &p->from->scheduling);
 	p->role_taken = true;
 }
 

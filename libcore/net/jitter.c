@@ -331,8 +331,10 @@ static void settle(struct jitter *j, int64_t now_ns)
 	j->in_half = false;
 	drift_restart(&j->drift, envelope, now_ns);
 	if (j->o.latency_ns) {
-		if (fabs(envelope - ns_frames(j, j->o.latency_ns)) > frames_of(j, STEP_S))
-			drift_aim(&j->drift, ns_frames(j, j->o.latency_ns));
+		/* The first packet was slower than the fastest: a little more latency is no reason to bend the sound. */
+		double asked = ns_frames(j, j->o.latency_ns);
+		if (envelope - asked > fmax(frames_of(j, STEP_S), asked / 4))
+			drift_aim(&j->drift, asked);
 		return;
 	}
 	double by = j->target_frames - envelope;

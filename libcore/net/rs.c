@@ -175,6 +175,7 @@ struct plan {
 /* A block of which repair packets came. */
 struct rs_wait {
 	bool is_open;              /* packets may be missing */
+	uint64_t number;           /* of its block, as they came */
 	struct plan plan;
 	size_t unit_bytes;
 	uint8_t head[HEADER_BYTES + FLOW_BYTES * RS_FLOWS_MAX + RS_SOURCES_MAX];
@@ -394,11 +395,23 @@ static struct rs_wait *find_wait(struct rs_decoder *d, const struct plan *plan, 
 	return NULL;
 }
 
+/* The oldest of the blocks that are done, or else of all. */
+static struct rs_wait *oldest_wait(struct rs_decoder *d)
+{
+	struct rs_wait *oldest = d->waits;
+
+	for (struct rs_wait *w = d->waits + 1; w < d->waits + RS_BLOCKS; w++)
+		if (w->is_open == oldest->is_open ? w->number < oldest->number : !w->is_open)
+			oldest = w;
+	return oldest;
+}
+
 static struct rs_wait *open_wait(struct rs_decoder *d, const struct plan *plan, const uint8_t *payload, size_t unit_bytes)
 {
-	struct rs_wait *w = &d->waits[d->n_waits++ % RS_BLOCKS];
+	struct rs_wait *w = oldest_wait(d);
 
 	d->counts.n_blocks_lost += w->is_open;
+	w->number = ++d->n_waits;
 	w->is_open = true;
 	w->plan = *plan;
 	w->unit_bytes = unit_bytes;

@@ -17,6 +17,7 @@ struct srtp_place {
 	bool is_ours;
 	srtp_t context;          /* NULL: the place is empty */
 	uint64_t n_rtp;          /* packets unprotected */
+	uint64_t left;           /* when it left, as a number that counts up; 0: it is here */
 	unsigned n_forged_in_a_row;
 };
 
@@ -26,6 +27,7 @@ struct srtp_state {
 	struct srtp_place *places; /* a hash table, at most half full */
 	unsigned mask;
 	unsigned n_heard, n_heard_max, n_ours;
+	uint64_t n_left;
 };
 
 size_t srtp_key_bytes(enum srtp_kind kind)
@@ -95,31 +97,6 @@ static struct srtp_place *find(const struct srtp_state *st, uint32_t ssrc)
 	return NULL;
 }
 
-static enum err add(struct srtp_state *st, uint32_t ssrc, bool is_ours, uint32_t roc, struct srtp_place **place)
-{
-	unsigned at = hash(st, ssrc);
-	srtp_t context = NULL;
-	enum err e;
-
-	if (is_ours ? st->n_ours == SRTP_SENDERS_MAX : st->n_heard == st->n_heard_max)
-		return ERR_LIMIT;
-	if ((e = create(&context, &st->key, ssrc_specific, ssrc)))
-		return e;
-	if (roc && srtp_set_stream_roc(context, ssrc, roc)) {
-		srtp_dealloc(context);
-		return ERR_CODEC;
-	}
-	while (st->places[at].context)
-		at = (at + 1) & st->mask;
-	st->places[at] = (struct srtp_place){ .ssrc = ssrc, .is_ours = is_ours, .context = context };
-	if (is_ours)
-		st->n_ours++;
-	else
-		st->n_heard++;
-	*place = &st->places[at];
-	return ERR_OK;
-}
-
 /* Those behind it in its run move up, so that a search still ends at the first empty place. */
 static void take_out(struct srtp_state *st, struct srtp_place *place)
 {
@@ -141,6 +118,46 @@ static void take_out(struct srtp_state *st, struct srtp_place *place)
 		}
 	}
 	st->places[hole] = (struct srtp_place){ 0 };
+}
+
+/* The place of who left first.  Returns: false if all are here. */
+static bool make_place(struct srtp_state *st)
+{
+	struct srtp_place *first = NULL;
+
+	for (unsigned i = 0; i <= st->mask; i++) {
+		struct srtp_place *p = &st->places[i];
+		if (p->context && p->left && (!first || p->left < first->left))
+			first = p;
+	}
+	if (first)
+		take_out(st, first);
+	return first != NULL;
+}
+
+static enum err add(struct srtp_state *st, uint32_t ssrc, bool is_ours, uint32_t roc, struct srtp_place **place)
+{
+	unsigned at = hash(st, ssrc);
+	srtp_t context = NULL;
+	enum err e;
+
+	if (is_ours ? st->n_ours == SRTP_SENDERS_MAX : st->n_heard == st->n_heard_max && !make_place(st))
+		return ERR_LIMIT;
+	if ((e = create(&context, &st->key, ssrc_specific, ssrc)))
+		return e;
+	if (roc && srtp_set_stream_roc(context, ssrc, roc)) {
+		srtp_dealloc(context);
+		return ERR_CODEC;
+	}
+	while (st->places[at].context)
+		at = (at + 1) & st->mask;
+	st->places[at] = (struct srtp_place){ .ssrc = ssrc, .is_ours = is_ours, .context = context };
+	if (is_ours)
+		st->n_ours++;
+	else
+		st->n_heard++;
+	*place = &st->places[at];
+	return ERR_OK;
 }
 
 /* ---- a session ---- */
@@ -236,13 +253,15 @@ void srtp_session_forget(struct srtp_session *s, uint32_t ssrc)
 {
 	struct srtp_place *place = find(s->state, ssrc);
 
-	if (place)
-		take_out(s->state, place);
+	if (place && !place->is_ours)
+		place->left = ++s->state->n_left;
 }
 
 bool srtp_session_has(const struct srtp_session *s, uint32_t ssrc)
 {
-	return find(s->state, ssrc) != NULL;
+	const struct srtp_place *place = find(s->state, ssrc);
+
+	return place && !place->left;
 }
 
 uint32_t srtp_session_roc(const struct srtp_session *s, uint32_t ssrc)
@@ -329,6 +348,7 @@ static enum err unprotect(struct srtp_session *s, uint8_t *packet, size_t *n_byt
 		*n_bytes = (size_t)n;
 		place->n_rtp += work == srtp_unprotect;
 		place->n_forged_in_a_row = 0;
+		place->left = 0;
 		return ERR_OK;
 	case srtp_err_status_replay_fail:
 	case srtp_err_status_replay_old:

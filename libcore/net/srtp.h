@@ -27,6 +27,7 @@ enum srtp_kind {
 #define SRTP_RTCP_TAIL_BYTES 20
 #define SRTP_PACKET_MAX_BYTES 2048 /* longer ones are refused */
 #define SRTP_SENDERS_MAX 1024
+#define SRTP_LEFT_PLACES 64 /* worth having for senders that left */
 
 /* Master key and salt.  Wipe it with srtp_key_wipe(). */
 struct srtp_key {
@@ -71,6 +72,10 @@ WEIR_MUSTUSE enum err srtp_session_send(struct srtp_session *s, uint32_t ssrc, u
  * its counter as long as packets come.  Returns: ERR_LIMIT if all places are taken.
  */
 WEIR_MUSTUSE enum err srtp_session_hear(struct srtp_session *s, uint32_t ssrc, uint32_t roc, struct err_why *why);
+/*
+ * A sender has left.  Its place is given to another one when no other is free, that of who left first; until then what it
+ * said cannot be played again.
+ */
 void srtp_session_forget(struct srtp_session *s, uint32_t ssrc);
 bool srtp_session_has(const struct srtp_session *s, uint32_t ssrc);
 /* Of an SSRC we send with: what joiners must be told.  0 for one that is not known. */

@@ -3,8 +3,10 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #define STACK_BYTES (64u << 10) /* more than a callback uses */
 #define PRIORITY 10             /* above everything ordinary, below what serves hardware */
@@ -17,17 +19,43 @@ static __attribute__((noinline)) void touch_stack(void)
 		stack[i] = 0;
 }
 
-bool thread_begin_deadline(void)
+bool thread_begin_deadline(bool asks)
 {
 	struct sched_param param = { .sched_priority = PRIORITY };
+	int policy = SCHED_OTHER;
 
 	touch_stack();
 	role_take(ROLE_DEADLINE);
-	return pthread_setschedparam(pthread_self(), SCHED_FIFO, &param) == 0;
+	if (asks && pthread_setschedparam(pthread_self(), SCHED_FIFO, &param) == 0)
+		return true;
+	return pthread_getschedparam(pthread_self(), &policy, &param) == 0 && (policy == SCHED_FIFO || policy == SCHED_RR);
+}
+
+const char *thread_why_not_first(char *out, size_t out_bytes)
+{
+	struct rlimit limit = { 0, 0 };
+
+	out[0] = '\0';
+	if (getrlimit(RLIMIT_RTPRIO, &limit) == 0 && limit.rlim_cur < PRIORITY)
+		snprintf(out, out_bytes, "the limit of real-time priorities (RLIMIT_RTPRIO, ulimit -r) is %llu, and %d is needed", (unsigned long long)limit.rlim_cur,
+			PRIORITY);
+	return out;
 }
 
 bool thread_hold(void *bytes, size_t n_bytes)
 {
 	memset(bytes, 0, n_bytes);
 	return mlock(bytes, n_bytes) == 0;
+}
+
+const char *thread_why_not_held(size_t n_bytes, char *out, size_t out_bytes)
+{
+	struct rlimit limit = { 0, 0 };
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		snprintf(out, out_bytes, "the system does not lock %zu KiB", n_bytes / 1024);
+	else
+		snprintf(out, out_bytes, "the limit of locked memory (RLIMIT_MEMLOCK, ulimit -l) is %llu KiB, and %zu KiB more are needed",
+			(unsigned long long)limit.rlim_cur / 1024, n_bytes / 1024);
+	return out;
 }

@@ -9,10 +9,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The calling thread takes the deadline role: its stack is touched, and it asks for SCHED_FIFO.  Returns: got it. */
-bool thread_begin_deadline(void);
+/*
+ * The calling thread takes the deadline role, and its stack is touched.  asks: it wants SCHED_FIFO, too; without, the
+ * thread belongs to a library that sees to that.  Returns: it runs before everything ordinary (SCHED_FIFO or SCHED_RR).
+ */
+bool thread_begin_deadline(bool asks);
+/* Why a thread that asks does not run first, for people: what limit there is.  "" if the limits are not the reason. */
+const char *thread_why_not_first(char *out, size_t out_bytes);
 
 /* Keep n_bytes in memory.  Touches them in any case.  Returns: locked. */
 bool thread_hold(void *bytes, size_t n_bytes);
+/* Why n_bytes more are not locked, for people. */
+const char *thread_why_not_held(size_t n_bytes, char *out, size_t out_bytes);
 
 #endif

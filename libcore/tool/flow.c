@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define LEAST_RING_BYTES (64u << 10)
+#define AHEAD_PARTS 4                /* of a second */
 #define N_BLOCKS 4u                  /* stream packets that a ring holds, at least */
 #define FORGET_NS (5 * UNITS_NS_PER_S) /* a reporter that was not heard for so long */
 
@@ -101,9 +102,18 @@ size_t flow_record_bytes(const struct flow_record *r)
 	return record_bytes(r->payload_bytes + RTP_HEADER_BYTES);
 }
 
+/* Which copies go along is chosen when a packet is put in: it must not lie here long after a receiver has said what it loses. */
+static bool is_ahead(const struct flow *f)
+{
+	return f->level_max && f->has_put && f->put_line - f->sent_line > f->rate_hz / AHEAD_PARTS;
+}
+
 bool flow_has_room(const struct flow *f, const struct packet *in)
 {
 	uint8_t *at;
+
+	if (is_ahead(f))
+		return false;
 	size_t n_packets = f->packer.o.codec == RTP_CODEC_OPUS ? 1 : in->dur / f->packer.o.packet_frames + 3;
 	size_t needed = packer_bound_bytes(&f->packer, in) + n_packets * record_bytes(0) + record_bytes(packer_max_bytes(&f->packer));
 
@@ -125,6 +135,10 @@ static bool put_one(struct flow *f, bool flush)
 		.bytes = (uint32_t)out.n_bytes, .dur = out.dur, .pos = out.pos, .line = out.line, .ts = out.ts, .seq = out.seq,
 		.payload_bytes = (uint16_t)out.payload_bytes,
 	};
+	if (!f->has_put)
+		f->sent_line = out.line; /* nothing yet, from here on */
+	f->has_put = true;
+	f->put_line = out.line + out.dur;
 	memcpy(at, &r, sizeof(r));
 	ring_commit(&f->ring, flow_record_bytes(&r));
 	return true;
@@ -186,6 +200,13 @@ void flow_note_sent(struct flow *f, const struct flow_record *r)
 void flow_consume(struct flow *f, size_t n_bytes)
 {
 	ring_consume(&f->ring, n_bytes);
+}
+
+bool flow_is_done(const struct flow *f)
+{
+	uint8_t *at;
+
+	return f->is_over && ring_peek(&f->ring, &at) == 0;
 }
 
 /* ---- what is said of it ---- */

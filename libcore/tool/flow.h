@@ -34,7 +34,8 @@ struct flow {
 	struct ring ring;
 	uint16_t track;
 	uint8_t gen;             /* of the binding */
-	bool is_over;            /* the track has ended, or was replaced */
+	bool is_over;            /* the track has ended, or was replaced; what waits is still sent */
+	bool has_left;           /* BYE was said */
 	uint32_t rate_hz;
 	uint32_t packet_frames;  /* usual, for the SDP; Opus: of the first packet */
 	uint16_t all_channels;
@@ -55,6 +56,8 @@ struct flow {
 	/* sent so far */
 	uint32_t sent_packets, sent_payload_bytes; /* as SR counts them */
 	uint64_t sent_frames;
+	bool has_put;
+	int64_t put_line;        /* end of what was put in */
 	int64_t sent_line;       /* end of it */
 	uint32_t sent_ts;
 	uint32_t roc;            /* turns of the sequence number since the flow began */
@@ -85,6 +88,8 @@ bool flow_rebind(struct flow *f, const struct flow_record *r);
 /* It was sent; then its place can go. */
 void flow_note_sent(struct flow *f, const struct flow_record *r);
 void flow_consume(struct flow *f, size_t n_bytes);
+/* It is over, and nothing waits. */
+bool flow_is_done(const struct flow *f);
 
 /* When the line's position is, in ns from the line's zero. */
 static inline int64_t flow_line_ns(const struct flow *f, int64_t line)

@@ -60,7 +60,7 @@ static enum err begin_playing(struct netflow *f, struct err_why *why)
 	if (!f->fifo)
 		return err_say(why, ERR_NOMEM, "sender", "%s", err_text(ERR_NOMEM));
 	f->made = f->fifo + (size_t)f->fifo_room * channels;
-	if ((e = conceal_init(&f->conceal, f->format.clock_hz, channels)) || (e = varirate_init(&f->rate, channels)))
+	if ((e = conceal_init(&f->conceal, f->format.clock_hz, channels)) || (e = varirate_init_beside(&f->rate, channels, f->o->model)))
 		return err_say(why, e, "sender", "%s", err_text(e));
 	if ((e = convert_init(&f->to_f32, f->sample_bytes == 2 ? SAMPLE_S16 : f->sample_bytes == 3 ? SAMPLE_S24 : SAMPLE_F32, SAMPLE_F32, false, 0)) ||
 		(e = convert_init(&f->from_f32, SAMPLE_F32, f->sample_bytes == 2 ? SAMPLE_S16 : f->sample_bytes == 3 ? SAMPLE_S24 : SAMPLE_F32, false, 0)))
@@ -288,6 +288,17 @@ static enum err add_gap(struct netflow *f, int64_t frames, enum packet_gap_reaso
 	return ERR_OK;
 }
 
+/* What is written next goes into the queue without a flush: while one waits, packets come in and slots change hands. */
+static enum err make_room(struct netflow *f)
+{
+	const struct writer *w = f->out;
+	size_t most = PACKET_MAX_PAYLOAD_BYTES + 16 * PACKET_UNIT_BYTES;
+
+	if (w->arena_used_bytes + most <= w->arena_bytes && w->queued_bytes + most <= w->flush_bytes && w->n_iov + 32 <= WRITER_MAX_IOV)
+		return ERR_OK;
+	return writer_flush(f->out);
+}
+
 /* ---- passed on as it came ---- */
 
 /* Where a new beginning goes on the track. */
@@ -355,6 +366,8 @@ enum err netflow_pass(struct netflow *f, int64_t now_ns)
 	enum err e = ERR_OK;
 
 	for (;;) {
+		if ((e = make_room(f)))
+			return e;
 		jitter_pass(&f->jitter, now_ns, &part);
 		if (part.what == JITTER_PACKET) {
 			e = pass_packet(f, &part);
@@ -549,6 +562,8 @@ enum err netflow_play(struct netflow *f, int64_t now_ns, int64_t pos, uint32_t n
 	uint32_t lead;
 	enum err e;
 
+	if (out && (e = make_room(f)))
+		return e;
 	jitter_played(&f->jitter, now_ns, held_frames(f));
 	varirate_set_ppm(&f->rate, (jitter_ratio(&f->jitter) - 1) * 1e6);
 	bool marked = f->marked_frames > 0;

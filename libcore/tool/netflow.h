@@ -28,6 +28,7 @@ struct netflow_options {
 	int64_t latency_ns;      /* 0: found */
 	double glitches;
 	uint32_t n_slots;        /* of the jitter buffer */
+	const struct varirate *model; /* retime: whose table is shared */
 };
 
 struct netflow_counts {

@@ -60,6 +60,7 @@ struct receiver_candidate {
 	struct dgram_addr from;
 	struct rtp_source source;
 	struct rtcp_binding binding;
+	unsigned n_unproven;
 	int64_t arrival_ns;
 	size_t n_bytes;
 	uint8_t bytes[RTP_HEADER_BYTES + NETFLOW_MAX_PAYLOAD_BYTES];
@@ -71,6 +72,7 @@ struct receiver {
 	struct writer *out;
 	struct receiver_port ports[RECEIVER_MAX_PORTS];
 	unsigned n_ports;
+	struct varirate model;
 	struct netflow *flows;                     /* max_senders */
 	unsigned n_flows;                          /* places that were ever used */
 	uint16_t *index;                           /* by a hash of the SSRC: place + 1 */

@@ -105,6 +105,9 @@ struct sender {
 	uint16_t rs_seq;
 	uint8_t rs_pt;
 	bool has_rs;
+	int64_t rs_begun_ns;             /* when the block got its first packet */
+	unsigned rs_flow;                /* of its last packet, and that one's timestamp */
+	uint32_t rs_ts;
 	/* totals, read by the printer of stats */
 	atomic_uint_fast64_t sent_datagrams, sent_bytes, send_errors, repair_datagrams, redundant_copies, red_level;
 	atomic_uint_fast64_t rtcp_in, n_reporting, peer_lost, peer_jitter_us, round_trip_us, refused, clipped;
@@ -148,8 +151,5 @@ double sender_position_s(const struct sender *s);
 
 /* A number 0 ≤ x < 1, a new one each time. */
 double sender_random(struct sender *s);
-
-/* The session as receivers of destination `to` need it.  out is large: not for a stack. */
-void sender_describe(const struct sender *s, unsigned to, struct sdp *out);
 
 #endif

@@ -9,6 +9,7 @@
 #define LOST_NS (UNITS_NS_PER_S / 5)         /* later than this, the line moves instead of being caught up with */
 #define LATE_NS (UNITS_NS_PER_S / 1000)
 #define EASE 1000                            /* a live line moves earlier by a thousandth of the time */
+#define LONGEST_BLOCK_NS (UNITS_NS_PER_S / 10) /* a repair that comes later is of no use to anybody */
 #define SLACK_NS 20000                       /* due so soon is due now: waking costs as much */
 
 /* ---- to everybody ---- */
@@ -76,15 +77,17 @@ void sendout_complaints(struct sender *s)
 
 /* ---- repair packets ---- */
 
-static void send_repairs(struct sender *s, unsigned flow, uint32_t ts)
+static void send_repairs(struct sender *s)
 {
+	unsigned flow = s->rs_flow;
+
 	for (unsigned j = 0; j < s->rs.shape.n_repairs && s->rs.n_packets; j++) {
 		uint8_t *to = s->repairs + (size_t)j * SENDER_REPAIR_BYTES;
 		size_t n = rs_encoder_repair(&s->rs, j, to + RTP_HEADER_BYTES, RS_REPAIR_MAX_BYTES);
 
 		if (n == 0)
 			continue;
-		struct rtp head = { .pt = s->rs_pt, .seq = s->rs_seq++, .ts = ts, .ssrc = s->rs_ssrc };
+		struct rtp head = { .pt = s->rs_pt, .seq = s->rs_seq++, .ts = s->rs_ts, .ssrc = s->rs_ssrc };
 		n += rtp_pack(&head, to, RTP_HEADER_BYTES);
 		stats_add(&s->repair_datagrams, 1);
 		if (s->any_plain)
@@ -98,14 +101,39 @@ static void send_repairs(struct sender *s, unsigned flow, uint32_t ts)
 	rs_encoder_next(&s->rs);
 }
 
-static void add_to_block(struct sender *s, unsigned flow, const struct flow_record *r, const uint8_t *rtp)
+static void add_to_block(struct sender *s, unsigned flow, const struct flow_record *r, const uint8_t *rtp, int64_t now_ns)
 {
-	if (rs_encoder_add(&s->rs, rtp, r->bytes) == ERR_AGAIN) {
-		send_repairs(s, flow, r->ts);
-		(void)!rs_encoder_add(&s->rs, rtp, r->bytes);
+	enum err e = rs_encoder_add(&s->rs, rtp, r->bytes);
+
+	if (e == ERR_AGAIN) {
+		send_repairs(s);
+		e = rs_encoder_add(&s->rs, rtp, r->bytes);
 	}
+	if (e)
+		return; /* it goes without */
+	if (s->rs.n_packets == 1)
+		s->rs_begun_ns = now_ns;
+	s->rs_flow = flow;
+	s->rs_ts = r->ts;
 	if (rs_encoder_is_full(&s->rs))
-		send_repairs(s, flow, r->ts);
+		send_repairs(s);
+}
+
+void sendout_finish_block(struct sender *s)
+{
+	if (s->has_rs && s->rs.n_packets)
+		send_repairs(s);
+}
+
+/* A block that no packets come for any more is ended as it is.  Returns: when that will be. */
+static int64_t end_stale_block(struct sender *s, int64_t now_ns)
+{
+	if (!s->has_rs || !s->rs.n_packets)
+		return INT64_MAX;
+	if (now_ns - s->rs_begun_ns < LONGEST_BLOCK_NS)
+		return s->rs_begun_ns + LONGEST_BLOCK_NS;
+	send_repairs(s);
+	return INT64_MAX;
 }
 
 /* ---- when ---- */
@@ -186,7 +214,7 @@ static void send_batch(struct sender *s, const struct due *due, unsigned n, int6
 			sendout_queue(s, due[i].flow, due[i].rtp, due[i].record->bytes, false, false);
 		flow_note_sent(f, due[i].record);
 		if (s->has_rs && f->packer.o.codec != RTP_CODEC_OPUS)
-			add_to_block(s, due[i].flow, due[i].record, due[i].rtp);
+			add_to_block(s, due[i].flow, due[i].record, due[i].rtp, now_ns);
 	}
 	if (s->any_plain)
 		sendout_flush(s);
@@ -211,8 +239,10 @@ int64_t sendout_work(struct sender *s, int64_t now_ns)
 
 	for (i = 0; i < s->n_flows && n < SENDER_BATCH; i++)
 		n += collect(s, i, now_ns, due + n, SENDER_BATCH - n, &taken_bytes[i], &next_ns);
-	if (n == 0)
-		return next_ns;
+	if (n == 0) {
+		int64_t block_ns = end_stale_block(s, now_ns);
+		return block_ns < next_ns ? block_ns : next_ns;
+	}
 	send_batch(s, due, n, now_ns);
 	while (i-- > 0)
 		flow_consume(s->flows[i], taken_bytes[i]);

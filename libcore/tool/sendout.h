@@ -21,4 +21,7 @@ int64_t sendout_work(struct sender *s, int64_t now_ns);
 /* What the network said about earlier datagrams. */
 void sendout_complaints(struct sender *s);
 
+/* Repairs of a block that is not full: nothing follows. */
+void sendout_finish_block(struct sender *s);
+
 #endif

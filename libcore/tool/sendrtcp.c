@@ -22,7 +22,9 @@ static double bandwidth_bps(const struct sender *s, int64_t now_ns)
 
 void sendrtcp_begin(struct sender *s, int64_t now_ns)
 {
-	s->begun_ns = s->binding_ns = now_ns;
+	/* The first packet of a flow says its binding itself. */
+	s->begun_ns = now_ns;
+	s->binding_ns = now_ns + BINDING_NS;
 	rtcp_timer_init(&s->timer, bandwidth_bps(s, now_ns), true, FIRST_BYTES, now_ns, sender_random(s));
 }
 
@@ -74,6 +76,7 @@ void sendrtcp_say(struct sender *s, unsigned flow, bool bye, int64_t now_ns)
 		sendout_queue(s, flow, bytes, n_bytes, true, true);
 		sendout_flush(s);
 	}
+	s->flows[flow]->has_left |= bye;
 	rtcp_timer_heard(&s->timer, n_bytes + UDP_BYTES);
 }
 
@@ -83,8 +86,12 @@ static unsigned count_receivers(struct sender *s, int64_t now_ns)
 	uint64_t lost = 0, jitter_us = 0;
 
 	for (unsigned i = 0; i < s->n_receivers; i++) {
-		if (now_ns - s->receivers[i].heard_ns > SILENT_NS)
+		if (now_ns - s->receivers[i].heard_ns > SILENT_NS) {
+			/* Its place is free for the next. */
+			if (s->has_srtp && srtp_session_has(&s->srtp, s->receivers[i].ssrc))
+				srtp_session_forget(&s->srtp, s->receivers[i].ssrc);
 			continue;
+		}
 		n++;
 		if (s->receivers[i].lost > 0)
 			lost += (uint64_t)s->receivers[i].lost;
@@ -102,7 +109,7 @@ static unsigned living_flows(const struct sender *s)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < s->n_flows; i++)
-		n += !s->flows[i]->is_over;
+		n += !flow_is_done(s->flows[i]);
 	return n;
 }
 
@@ -118,8 +125,8 @@ int64_t sendrtcp_work(struct sender *s, int64_t now_ns)
 	bool due = now_ns >= s->binding_ns || rtcp_timer_due(&s->timer, now_ns, sender_random(s));
 	if (due) {
 		for (unsigned i = 0; i < s->n_flows; i++) {
-			if (!s->flows[i]->is_over)
-				sendrtcp_say(s, i, false, now_ns);
+			if (!s->flows[i]->has_left)
+				sendrtcp_say(s, i, flow_is_done(s->flows[i]), now_ns);
 		}
 		rtcp_timer_sent(&s->timer, (size_t)s->timer.average_bytes, now_ns, sender_random(s));
 		/* The binding once a second, but RTCP keeps to its share of what is sent. */

@@ -161,6 +161,19 @@ static void say_losses(struct session *s, struct session_device *d, const struct
 	tool_warn(s->tool, source->name, "%s", source->warning);
 }
 
+/* Once, when the thread has begun. */
+static void say_scheduling(struct session_device *d)
+{
+	int scheduling = atomic_load_explicit(&d->live->scheduling, memory_order_relaxed);
+	char text[256];
+
+	if (d->scheduling_said || scheduling == LIVE_RUNS_UNKNOWN)
+		return;
+	d->scheduling_said = true;
+	if (*live_say_scheduling(scheduling, text, sizeof(text)))
+		tool_note(d->session->tool, d->name, "%s", text);
+}
+
 /* The three clocks at this moment: the wall's, the machine's, and the first device's. */
 static enum err put_clock(struct session *s, struct writer *w)
 {
@@ -193,6 +206,7 @@ enum err session_turn(struct session *s, const struct feed_track *t, struct writ
 
 	if (!d->live)
 		return ERR_OK;
+	say_scheduling(d);
 	say_losses(s, d, &t->source);
 	count_clocks(s);
 	return d->live == s->first ? put_clock(s, w) : ERR_OK;

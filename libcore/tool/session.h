@@ -17,6 +17,7 @@ struct session_device {
 	struct livesource *live;  /* NULL: it is no device */
 	struct session *session;
 	struct tick tick;         /* of its callbacks */
+	bool scheduling_said;
 	uint64_t loss_said;       /* frames lost that were spoken of */
 	char name[256];           /* for messages */
 };

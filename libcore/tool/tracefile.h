@@ -1,5 +1,7 @@
 /*
- * A recorded network: a text file with the delay of each packet on a line, as net/impairment.h reads them.
+ * A recorded network: a text file with the delay of each packet on a line, as net/impairment.h reads them; or what a receiver
+ * recorded (tool/arrivals.h), of whose first RTP source the delays are worked out: each packet's is how much later it came
+ * than the fastest, by its timestamp.
  */
 #ifndef TOOL_TRACEFILE_H
 #define TOOL_TRACEFILE_H
@@ -18,7 +20,10 @@ struct tracefile {
 	size_t n;
 };
 
-/* Read the whole of it ("-" is stdin).  Returns: ERR_OK; ERR_SYS; ERR_FORMAT: a line that is none, or none at all; ERR_LIMIT.  Role: io. */
+/*
+ * Read the whole of it ("-" is stdin, which is text).  Returns: ERR_OK; ERR_SYS; ERR_FORMAT: a line that is none, or no packet at
+ * all; ERR_LIMIT.  Role: io.
+ */
 enum err tracefile_read(struct tracefile *t, const char *path, struct err_why *why) WEIR_MUSTUSE;
 void tracefile_release(struct tracefile *t);
 

@@ -5,5 +5,10 @@ $(B)/tests/bench/floor: tests/bench/floor.c Makefile
 	@echo "  CC   $@"
 	@$(CC) -O2 -o $@ $< $(PKG_CFLAGS) $(PKG_LIBS) -lm
 
-bench: all $(B)/tests/bench/floor $(KERNELS)
+$(B)/tests/bench/losses: tests/bench/losses.c tests/unit/loss_model.h $(LIB) Makefile
+	@mkdir -p $(@D)
+	@echo "  CC   $@"
+	@$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(LIB) $(LDLIBS)
+
+bench: all $(B)/tests/bench/floor $(B)/tests/bench/losses $(KERNELS)
 	@$${PYTHON:-/usr/bin/python3} tests/bench/bench.py $(B) $(BENCH)

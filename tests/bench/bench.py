@@ -124,6 +124,7 @@ def main():
         files(b, floor)
         meters(b, build)
         resampling(b, floor)
+        losses(b, build)
     finally:
         shutil.rmtree(work)
 
@@ -267,6 +268,19 @@ def resampling(b, floor):
         ("weir -j 2", "resample --quiet -j 2 -r 48k wide.wav >/dev/null", None),
         ("weir -j 1", "resample --quiet -r 48k wide.wav >/dev/null", None),
     ], [("weir -j 1", "wall", 1 / 1.7)])
+
+
+def losses(b, build):
+    """What is left of losses after RED and Reed-Solomon, beside the table they were chosen by; and what a block costs."""
+    if not b.wants("losses left after RED and Reed-Solomon"):
+        return
+    print("\nlosses left after RED and Reed-Solomon (goal: within 20 % of the table)")
+    r = subprocess.run([build + "/tests/bench/losses"], capture_output=True, text=True)
+    print("  " + r.stdout.strip().replace("\n", "\n  "))
+    b.failures += r.returncode != 0
+    rows = subprocess.run([build + "/tests/kernels/kernels", "--bench", "galois"], capture_output=True, text=True, check=True).stdout
+    print("  Reed-Solomon, 8+4 packets of 335 bytes (planned: 12400 ns by tables, 1300 ns with AVX2)")
+    print("  " + "\n  ".join(l for l in rows.splitlines() if "8+4" in l))
 
 
 if __name__ == "__main__":

@@ -133,7 +133,91 @@ stop_while_away()
 	clean_jack
 }
 
+plays_to() # PORT
+{
+	jack_lsp -c "$1" 2>/dev/null | command grep -q weir-play
+}
+
+# jack_play WORD ARG…: what makes the stream.  With "goes" it is live and goes on meanwhile, with "waits" it stands still.
+jack_play()
+{
+	local how=$1 player maker before
+	shift
+	have jackd && has_device jack || skip "no JACK"
+	start_jack 1024 2
+	mkfifo stream
+	"$@" >stream &
+	maker=$!
+	play --reconnect jack: --stats=0.1 --stats-file play.json <stream 2>play.err &
+	player=$!
+	wait_for 20 plays_to system:playback_2
+	kill -KILL "$jack_pid"
+	wait "$jack_pid" || :
+	wait_for 10 command grep -q 'waited for' play.err
+	start_jack 1024 2
+	wait_for 20 command grep -q 'is back' play.err
+	wait_for 20 plays_to system:playback_2
+	before=$(json play.json 'd["frames_out"]')
+	wait_for 20 played $((before + 24000))
+	kill -INT "$player"
+	ends "$player" 20
+	kill -INT "$maker" 2>/dev/null || :
+	grep -q '^play: jack: the JACK server has ended; it is waited for$' play.err
+	grep -Eq '^play: jack: is back after [0-9.]+ s$' play.err
+	eq "$(json play.json 'd["absences"]')" 1
+	case $how in
+	goes) [ "$(json play.json 'd["absent_frames"]')" -gt 0 ] ;;
+	waits) eq "$(json play.json 'd["absent_frames"]')" 0 ;;
+	esac
+	stop_jack
+}
+
+played() # FRAMES
+{
+	[ "$(sed -n '$s/.*"frames_out": \([0-9]*\).*/\1/p' play.json)" -ge "$1" ]
+}
+
+plays_on()
+{
+	jack_play waits capture -c 2 gen:sine
+}
+
+# What is live: says so in its STREAM, whose flag a capture of a device sets.  That of a generator is marked here.
+live_stream()
+{
+	capture --realtime --block 480 -c 2 gen:sine | "$PYTHON" -c '
+import os, struct, sys
+table = []
+for i in range(256):
+    for _ in range(8):
+        i = i >> 1 ^ (0x82F63B78 if i & 1 else 0)
+    table.append(i)
+def crc(b):
+    c = 0xFFFFFFFF
+    for x in b:
+        c = c >> 8 ^ table[(c ^ x) & 255]
+    return c ^ 0xFFFFFFFF
+head = bytearray(os.read(0, 128))
+assert head[5] == 1
+flags = struct.unpack_from("<I", head, 64 + 24)[0]
+struct.pack_into("<I", head, 64 + 24, flags | 1)
+os.write(1, head)
+while True:
+    b = os.read(0, 65536)
+    if not b:
+        break
+    os.write(1, b)
+'
+}
+
+plays_on_live()
+{
+	jack_play goes live_stream
+}
+
 test_case "capture: a JACK server that comes back: a gap as long as the absence" jack_capture
 test_case "capture: a PulseAudio server that comes back" pulse_capture
 test_case "capture: a stop is obeyed while it waits" stop_while_away
+test_case "play: a server that comes back: a stream that waits goes on where it was" plays_on
+test_case "play: a server that comes back: a live stream goes on where it is by then" plays_on_live
 done_testing

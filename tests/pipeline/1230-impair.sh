@@ -208,6 +208,35 @@ traces()
 	one_line err "^impair: /dev/full: No space left"
 }
 
+# A pcap of raw IP: RTP of a 48 kHz clock each 20 ms, each a little later than it would be, every seventh missing; and what is none of it.
+recordings()
+{
+	"$PYTHON" - <<'PY'
+import struct
+def udp(data):
+    n = 28 + len(data)
+    ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, n, 0, 0, 64, 17, 0, bytes([192, 0, 2, 1]), bytes([192, 0, 2, 2]))
+    return ip + struct.pack(">HHHH", 4000, 5004, n - 20, 0) + data
+def record(t_us, packet):
+    return struct.pack("<IIII", 1000 + t_us // 1000000, t_us % 1000000, len(packet), len(packet)) + packet
+with open("t.pcap", "wb") as f:
+    f.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101))
+    with open("wanted", "w") as w:
+        for i in range(500):
+            if i % 7 == 3:
+                w.write("lost\n")
+                continue
+            late_us = i * 37 % 5000
+            rtp = struct.pack(">BBHII", 0x80, 111, (65500 + i) & 0xFFFF, (0xFFFFFF00 + 960 * i) & 0xFFFFFFFF, 77)
+            f.write(record(20000 * i + late_us, udp(rtp + b"x" * 40)))
+            f.write(record(20000 * i + late_us, udp(b"garbage")))
+            w.write("%d.%03d000ms\n" % (late_us // 1000, late_us % 1000))
+PY
+	speech
+	impair --overtake --trace t.pcap --record-trace r a.weir >b.weir
+	same <(grep -v "^#" r | head -500) wanted
+}
+
 # The clock that stamps the packets is 1000 ppm fast: ten seconds of it take 9.99 s.
 drift()
 {
@@ -278,6 +307,7 @@ test_case "a line of a limited rate, with its queue" bandwidth
 test_case "raw: as it arrives" raw_arrivals
 test_case "tracks have networks of their own" tracks
 test_case "recorded networks are read and written" traces
+test_case "what a receiver or tcpdump recorded is a network too" recordings
 test_case "a clock that drifts stamps otherwise" drift
 test_case "wrong usage is one line" wrong_usage
 test_case "memory stands still" heap

@@ -151,7 +151,7 @@ static void make_sink(struct livesink *l, int64_t latency_ns)
 	const struct live_format format = { .rate_hz = 48000, .channels = 2, .sample = SAMPLE_S16, .block_frames = 64, .device = "test" };
 	struct err_why why;
 
-	CHECK_EQ(livesink_init(l, &format, latency_ns, &why), ERR_OK);
+	CHECK_EQ(livesink_init(l, &format, latency_ns, 0, &why), ERR_OK);
 }
 
 static void test_sink_plays_all_and_says_so(void)

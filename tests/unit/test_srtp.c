@@ -288,9 +288,9 @@ static void test_wrong_key(void)
 static void test_places(void)
 {
 	struct err_why why = { 0 };
-	uint8_t p[256];
+	uint8_t p[256], first[256];
 	uint32_t ssrcs[300];
-	size_t n;
+	size_t n, n_first = 0;
 
 	open_both(&gcm_key, 100);
 	for (unsigned i = 0; i < 300; i++) {
@@ -303,22 +303,38 @@ static void test_places(void)
 		}
 		n = make(p, ssrcs[i], 1, 60);
 		CHECK_OK(srtp_session_protect(&sender, p, &n));
+		if (i == 0)
+			memcpy(first, p, n_first = n);
 		CHECK_EQ(srtp_session_unprotect(&receiver, p, &n), i < 100 ? ERR_OK : ERR_LIMIT);
 	}
-	/* Forget every other one: their places are free, the others' stay. */
+	/* Every other one leaves.  What it said before cannot be played again; what it says anew is heard. */
 	for (unsigned i = 0; i < 100; i += 2)
 		srtp_session_forget(&receiver, ssrcs[i]);
-	for (unsigned i = 0; i < 150; i++) {
-		CHECK_EQ(srtp_session_has(&receiver, ssrcs[i]), i < 100 && i % 2);
-		n = make(p, ssrcs[i], 2, 60);
+	for (unsigned i = 0; i < 100; i++)
+		CHECK_EQ(srtp_session_has(&receiver, ssrcs[i]), i % 2);
+	memcpy(p, first, n = n_first);
+	CHECK_EQ(srtp_session_unprotect(&receiver, p, &n), ERR_AGAIN);
+	n = make(p, ssrcs[0], 2, 60);
+	CHECK_OK(srtp_session_protect(&sender, p, &n));
+	CHECK_OK(srtp_session_unprotect(&receiver, p, &n));
+	CHECK(srtp_session_has(&receiver, ssrcs[0]));
+	/* The places of the other 49 are there for others, as many as there are. */
+	for (unsigned i = 100; i < 200; i++) {
+		n = make(p, ssrcs[i], 3, 60);
 		CHECK_OK(srtp_session_protect(&sender, p, &n));
-		CHECK_EQ(srtp_session_unprotect(&receiver, p, &n), i < 100 ? ERR_OK : ERR_LIMIT);
+		CHECK_EQ(srtp_session_unprotect(&receiver, p, &n), i < 149 ? ERR_OK : ERR_LIMIT);
+	}
+	for (unsigned i = 0; i < 200; i++) {
+		CHECK_EQ(srtp_session_has(&receiver, ssrcs[i]), i == 0 || (i < 100 ? i % 2 : i < 149));
+		n = make(p, ssrcs[i], 4, 60);
+		CHECK_OK(srtp_session_protect(&sender, p, &n));
+		CHECK_EQ(srtp_session_unprotect(&receiver, p, &n), i == 0 || (i < 100 ? i % 2 : i < 149) ? ERR_OK : ERR_LIMIT);
 	}
 	/* Our own packets that come back are not somebody else's. */
-	n = make(p, ssrcs[0], 3, 60);
+	n = make(p, ssrcs[0], 5, 60);
 	CHECK_OK(srtp_session_protect(&sender, p, &n));
 	CHECK_EQ(srtp_session_unprotect(&sender, p, &n), ERR_AGAIN);
-	n = make(p, 0x01020304, 3, 60);
+	n = make(p, 0x01020304, 5, 60);
 	CHECK_EQ(srtp_session_protect(&sender, p, &n), ERR_ARG);
 }
 

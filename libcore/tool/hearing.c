@@ -1,0 +1,505 @@
+#include "tool/hearing.h"
+
+#include "base/units.h"
+#include "rt/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define BLOCK_NS 2500000
+#define COUNT_NS (UNITS_NS_PER_S / 20)
+#define N_SLOTS 1024u
+#define REPLAY_START_NS UNITS_NS_PER_S     /* of the recording's clock: not zero, which means never */
+#define REPLAY_REST_NS (20 * UNITS_NS_PER_S) /* what may still be played when it is over */
+#define MAX_SDP_BYTES SDP_MAX_BYTES
+
+static int64_t time_ns(const struct opt_time *t)
+{
+	return t->is_frames ? units_to_ns(t->value, 48000, 1) : t->value;
+}
+
+/* ---- where it comes from ---- */
+
+/* What the options say of a port's payload types. */
+static void describe_port(struct hearing *h, struct receiver_port *p, const struct url *u)
+{
+	const struct hearing_options *o = &h->o;
+	struct rtp_format f = { (enum rtp_codec)o->codec, o->rate_hz, (uint16_t)o->channels };
+	int pt = (int)o->pt;
+
+	if (u) {
+		f.codec = f.codec ? f.codec : u->codec;
+		f.clock_hz = f.clock_hz ? f.clock_hz : u->rate_hz;
+		f.channels = f.channels ? f.channels : (uint16_t)u->channels;
+		pt = pt >= 0 ? pt : u->pt;
+	}
+	if (!f.codec)
+		return;
+	if (pt >= 0)
+		p->formats[pt] = f;
+	else
+		p->any = f;
+}
+
+static enum err add_url(struct hearing *h, const char *text)
+{
+	struct url u;
+	enum err e;
+
+	if ((e = url_parse(&u, text, &h->why)))
+		return e;
+	if (u.scheme != URL_RTP && u.scheme != URL_SRTP)
+		return err_say(&h->why, ERR_ARG, text, "%s:// is not heard: rtp:// or srtp://", url_scheme_name(u.scheme));
+	h->is_secure = u.scheme == URL_SRTP;
+	h->port_numbers[0] = u.port;
+	h->receiver.n_ports = 1;
+	describe_port(h, &h->receiver.ports[0], &u);
+	if (h->o.replay_path)
+		return ERR_OK;
+	return listener_add(&h->listener, &u, 0, false, u.port < UINT16_MAX ? (uint16_t)(u.port + 1) : 0, NULL, 0, &h->why);
+}
+
+static enum err read_text(const char *path, char **text, size_t *n_bytes, struct err_why *why)
+{
+	int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO);
+	enum err e = ERR_OK;
+	ssize_t n = 1;
+
+	*n_bytes = 0;
+	if (fd < 0)
+		return err_sys(why, path);
+	if (!(*text = malloc(MAX_SDP_BYTES + 1)))
+		e = err_say(why, ERR_NOMEM, path, "%s", err_text(ERR_NOMEM));
+	while (!e && n > 0 && *n_bytes <= MAX_SDP_BYTES)
+		if ((n = read(fd, *text + *n_bytes, MAX_SDP_BYTES + 1 - *n_bytes)) > 0)
+			*n_bytes += (size_t)n;
+	if (n < 0)
+		e = err_sys(why, path);
+	close(fd);
+	return e;
+}
+
+static enum err add_media(struct hearing *h, const struct sdp_media *m, const char *path)
+{
+	struct receiver *r = &h->receiver;
+	struct dgram_addr sources[SDP_MAX_SOURCES];
+	struct url u = { .scheme = URL_RTP, .port = m->port, .ttl = -1, .pt = -1 };
+	unsigned n_sources = 0, n = 0;
+	enum err e;
+
+	while (n < r->n_ports && h->port_numbers[n] != m->port)
+		n++;
+	if (n == RECEIVER_MAX_PORTS)
+		return err_say(&h->why, ERR_LIMIT, path, "more than %u ports", RECEIVER_MAX_PORTS);
+	receiver_port_sdp(&r->ports[n], m);
+	describe_port(h, &r->ports[n], NULL);
+	if (n < r->n_ports)
+		return ERR_OK;
+	h->port_numbers[r->n_ports++] = m->port;
+	h->is_secure = h->is_secure || m->is_secure;
+	if (h->o.replay_path)
+		return ERR_OK;
+	if (m->address.is_set)
+		snprintf(u.host, sizeof(u.host), "%s", m->address.host);
+	for (unsigned i = 0; m->filter.is_set && !m->filter.excludes && i < m->filter.n_sources; i++)
+		if ((e = dgram_resolve(&sources[n_sources++], m->filter.sources[i], 0, AF_UNSPEC, &h->why)))
+			return e;
+	return listener_add(&h->listener, &u, n, !m->rtcp_mux && m->rtcp_port != m->port + 1, m->rtcp_mux ? 0 : m->rtcp_port, sources, n_sources, &h->why);
+}
+
+static enum err add_sdp(struct hearing *h, const char *path)
+{
+	char *text = NULL;
+	size_t n_bytes;
+	enum err e;
+
+	if ((e = read_text(path, &text, &n_bytes, &h->why)))
+		goto out;
+	if (!(h->sdp = calloc(1, sizeof(*h->sdp)))) {
+		e = err_say(&h->why, ERR_NOMEM, path, "%s", err_text(ERR_NOMEM));
+		goto out;
+	}
+	if ((e = sdp_parse(h->sdp, text, n_bytes, path, &h->why)))
+		goto out;
+	for (unsigned i = 0; i < h->sdp->n_media && !e; i++)
+		if (h->sdp->media[i].is_audio && h->sdp->media[i].is_rtp && h->sdp->media[i].port && sdp_choose(&h->sdp->media[i]))
+			e = add_media(h, &h->sdp->media[i], path);
+	if (!e && !h->receiver.n_ports)
+		e = err_say(&h->why, ERR_FORMAT, path, "describes no audio over RTP that is heard here: Opus, L16, L24");
+out:
+	free(text);
+	return e;
+}
+
+/* ---- keys ---- */
+
+/* The key that an SDP carries itself, as other programs have it (RFC 4568).  Returns: there is one. */
+static bool key_of_sdp(const struct hearing *h, struct srtp_key *key)
+{
+	for (unsigned i = 0; h->sdp && i < h->sdp->n_media; i++)
+		for (unsigned k = 0; k < h->sdp->media[i].n_crypto; k++) {
+			const struct sdp_crypto *c = &h->sdp->media[i].crypto[k];
+			for (int kind = SRTP_GCM; kind <= SRTP_SHA1; kind++)
+				if (!strcmp(c->suite, srtp_kind_name((enum srtp_kind)kind))) {
+					key->kind = (enum srtp_kind)kind;
+					return secret_decode(key->bytes, sizeof(key->bytes), c->key, strlen(c->key)) == srtp_key_bytes(key->kind);
+				}
+		}
+	return false;
+}
+
+/* A sender may have an SSRC for its repairs too, and those that left are remembered for a while. */
+static unsigned srtp_places(const struct hearing *h)
+{
+	unsigned n = 2 * (unsigned)h->o.max_senders + SRTP_LEFT_PLACES;
+
+	return n < SRTP_SENDERS_MAX ? n : SRTP_SENDERS_MAX;
+}
+
+static enum err take_key(struct hearing *h)
+{
+	struct keyfile k = { .has_srtp = false };
+	enum err e;
+
+	if (!h->is_secure) {
+		if (h->o.key_file)
+			return err_say(&h->why, ERR_ARG, "--key-file", "is for srtp://: rtp:// takes whatever comes");
+		if (!h->o.replay_path)
+			tool_warn(h->tool, "no key", "anyone may send here%s (srtp:// and --key-file let nobody else in)",
+				h->o.from.n ? " who can send from the addresses of --from" : "");
+		return ERR_OK;
+	}
+	if (!h->o.key_file && key_of_sdp(h, &k.srtp))
+		e = ERR_OK;
+	else
+		e = keyfile_load(&k, h->o.key_file, h->tool, &h->why);
+	if (e == ERR_END)
+		e = err_say(&h->why, ERR_ARG, "srtp", "no key: --key-file FILE, or WEIR_KEY in the environment (weir keygen makes one)");
+	if (!e)
+		e = srtp_session_init(&h->srtp, &k.srtp, srtp_places(h), &h->why);
+	keyfile_wipe(&k);
+	return e;
+}
+
+/* ---- commands ---- */
+
+static void fact(struct hooks_event *e, const char *key, const char *fmt, ...) WEIR_PRINTF(3, 4);
+static void fact(struct hooks_event *e, const char *key, const char *fmt, ...)
+{
+	char value[HOOKS_FACT_BYTES - 32];
+	va_list ap;
+
+	if (e->n_facts == HOOKS_MAX_FACTS)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(value, sizeof(value), fmt, ap);
+	va_end(ap);
+	for (char *c = value; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7F)
+			*c = '_';
+	snprintf(e->facts[e->n_facts++], HOOKS_FACT_BYTES, "%s=%s", key, value);
+}
+
+static void happened(void *user, const struct netflow *f, bool joined)
+{
+	struct hearing *h = user;
+	struct hooks_event e = { .command = joined ? h->o.on_join : h->o.on_leave };
+	char address[DGRAM_TEXT_BYTES];
+
+	if (!e.command)
+		return;
+	fact(&e, "WEIR_EVENT", "%s", joined ? "join" : "leave");
+	fact(&e, "WEIR_TRACK", "%u", f->id);
+	fact(&e, "WEIR_NAME", "%s", f->name);
+	fact(&e, "WEIR_ADDRESS", "%s", dgram_text(&f->from, address));
+	fact(&e, "WEIR_SSRC", "%u", f->ssrc);
+	fact(&e, "WEIR_CODEC", "%s", rtp_codec_name(f->format.codec));
+	fact(&e, "WEIR_RATE", "%u", f->format.clock_hz);
+	fact(&e, "WEIR_CHANNELS", "%u", f->format.channels);
+	hooks_run(&h->hooks, &e);
+}
+
+/* ---- the stream ---- */
+
+static void take(void *user, unsigned port, bool is_rtcp, struct dgram_in *in)
+{
+	struct hearing *h = user;
+
+	if (h->record.open && arrivals_write(&h->record, port, is_rtcp, in))
+		return; /* the writer keeps it, and it is said at the end */
+	receiver_datagram(&h->receiver, port, is_rtcp, &in->from, in->bytes, in->n_bytes, in->arrival_ns);
+}
+
+static void send_report(void *user, unsigned port, const struct dgram_addr *to, const uint8_t *bytes, size_t n_bytes)
+{
+	struct hearing *h = user;
+
+	/* From where the peer's own RTCP is heard, so that it knows us. */
+	listener_send(&h->listener, port, false, to, bytes, n_bytes);
+}
+
+/* Whoever reads us is slow: what comes from the network is taken all the same. */
+static void wait_writable(void *user)
+{
+	struct hearing *h = user;
+	struct err_why ignored;
+
+	h->stalled = true;
+	if (listener_work(&h->listener, clock_now_ns() + UNITS_NS_PER_S / 100, h->out.fd, take, h, &ignored))
+		usleep(1000);
+}
+
+static void write_without_waiting(struct hearing *h)
+{
+	char path[64];
+
+	if (!h->out.is_pipe || h->o.replay_path)
+		return;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", h->out.fd);
+	h->out_fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	if (h->out_fd < 0)
+		return;
+	h->out.fd = h->out_fd;
+	h->out.wait = wait_writable;
+	h->out.wait_user = h;
+}
+
+static enum err begin_output(struct hearing *h)
+{
+	enum err e;
+
+	if ((e = writer_open(&h->out, STDOUT_FILENO, "standard output", "netrecv", &h->why)))
+		return e;
+	h->out_open = true;
+	if (h->o.retime < 0)
+		h->o.retime = !h->out.is_regular;
+	h->out.stream.flags = PACKET_STREAM_LIVE;
+	if (!h->o.replay_path) {
+		h->out.stream.t0_utc_ns = h->o.retime ? h->start_ns + clock_utc_offset_ns() : UNITS_UNKNOWN_NS;
+		uint64_t seed[2];
+		if (getrandom(seed, sizeof(seed), 0) == sizeof(seed))
+			writer_seed(&h->out, seed, sizeof(seed));
+		write_without_waiting(h);
+	}
+	if ((e = writer_begin(&h->out)) || (e = writer_flush(&h->out)))
+		h->why = h->out.why;
+	return e;
+}
+
+static enum err receiver_options_of(struct hearing *h, struct receiver_options *o)
+{
+	struct opt_time latency = { .value = 0 };
+	enum err e;
+
+	*o = (struct receiver_options){ .max_senders = (unsigned)h->o.max_senders, .from = h->from, .n_from = h->o.from.n, .srtp = h->is_secure ? &h->srtp : NULL,
+		.no_reports = h->o.replay_path != NULL };
+	for (unsigned i = 0; i < h->o.from.n; i++)
+		if ((e = receiver_net_parse(&h->from[i], h->o.from.value[i], &h->why)))
+			return e;
+	if (h->o.latency && strcmp(h->o.latency, "auto") && (opt_parse_time(h->o.latency, &latency) || time_ns(&latency) <= 0 || time_ns(&latency) > 10 * UNITS_NS_PER_S))
+		return err_say(&h->why, ERR_ARG, "--latency", "'%s': auto, or a time up to 10s", h->o.latency);
+	o->flow = (struct netflow_options){ .retime = h->o.retime != 0, .block_ns = h->o.block.is_set ? time_ns(&h->o.block) : BLOCK_NS,
+		.latency_ns = time_ns(&latency), .glitches = h->o.glitches, .n_slots = N_SLOTS };
+	if (!h->o.replay_path && getrandom(&o->seed, sizeof(o->seed), 0) != sizeof(o->seed))
+		return err_sys(&h->why, "random numbers");
+	return ERR_OK;
+}
+
+static void begin_counting(struct hearing *h)
+{
+	const struct { const char *key; atomic_uint_fast64_t *value; } keys[] = {
+		{ "received", &h->receiver.counts.received }, { "lost", &h->receiver.counts.lost }, { "recovered", &h->receiver.counts.recovered },
+		{ "concealed_frames", &h->receiver.counts.concealed_frames }, { "late_packets", &h->receiver.counts.late_packets },
+		{ "reordered", &h->receiver.counts.reordered }, { "duplicate", &h->receiver.counts.duplicate }, { "jitter_us", &h->receiver.counts.jitter_us },
+		{ "depth_us", &h->receiver.counts.depth_us }, { "refused", &h->receiver.counts.refused }, { "strangers", &h->receiver.counts.strangers },
+		{ "senders", &h->receiver.counts.senders }, { "auth_failed", &h->receiver.counts.forged }, { "replayed", &h->receiver.counts.replayed },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(keys); i++)
+		stats_key(&h->stats, keys[i].key, keys[i].value);
+}
+
+enum err hearing_open(struct hearing *h, struct tool *t, const char *operand, const struct hearing_options *o)
+{
+	struct receiver_options receiver;
+	enum err e;
+
+	h->tool = t;
+	h->o = *o;
+	h->out_fd = -1;
+	h->start_ns = o->replay_path ? REPLAY_START_NS : clock_now_ns();
+	if ((e = listener_init(&h->listener, &h->why)) || (e = receiver_options_of(h, &receiver)))
+		return e;
+	if (!operand)
+		h->receiver.n_ports = 1, describe_port(h, &h->receiver.ports[0], NULL);
+	else if ((e = url_is_url(operand) ? add_url(h, operand) : add_sdp(h, operand)))
+		return e;
+	if ((e = take_key(h)))
+		return e;
+	if (o->replay_path && (e = arrivals_open(&h->replay, o->replay_path, &h->why)))
+		return e;
+	if ((e = begin_output(h)))
+		return e;
+	receiver.flow.retime = h->o.retime != 0;
+	receiver.srtp = h->is_secure ? &h->srtp : NULL;
+	if ((e = receiver_init(&h->receiver, t, &h->out, &receiver, h->start_ns, &h->why)))
+		return e;
+	h->receiver.user = h;
+	h->receiver.send = o->replay_path ? NULL : send_report;
+	h->receiver.event = happened;
+	if (o->record_path && (e = arrivals_create(&h->record, o->record_path, h->start_ns, &h->why)))
+		return e;
+	begin_counting(h);
+	if ((e = stats_begin(&h->stats, t, &h->why)))
+		return e;
+	progress_begin(&h->progress, t);
+	if ((o->on_join || o->on_leave) && (e = hooks_begin(&h->hooks, &h->why)))
+		return e;
+	prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul); /* the default of 50 µs is a part of the latency */
+	return ERR_OK;
+}
+
+void hearing_release(struct hearing *h)
+{
+	hooks_end(&h->hooks);
+	if (h->receiver.flows)
+		receiver_count(&h->receiver, &h->stats);
+	stats_end(&h->stats);
+	progress_end(&h->progress);
+	listener_release(&h->listener);
+	if (h->receiver.flows)
+		receiver_release(&h->receiver);
+	arrivals_close(&h->replay);
+	arrivals_release(&h->record);
+	srtp_session_release(&h->srtp);
+	if (h->out_open)
+		writer_release(&h->out);
+	if (h->out_fd >= 0)
+		close(h->out_fd);
+	free(h->sdp);
+	h->sdp = NULL;
+}
+
+/* ---- the loops ---- */
+
+static void count(struct hearing *h, int64_t now_ns)
+{
+	if (now_ns - h->counted_ns < COUNT_NS)
+		return;
+	h->counted_ns = now_ns;
+	receiver_count(&h->receiver, &h->stats);
+	progress_update(&h->progress, (double)(now_ns - h->start_ns) / UNITS_NS_PER_S, -1);
+}
+
+static enum err run_due(struct hearing *h, int64_t now_ns)
+{
+	enum err e = receiver_run(&h->receiver, now_ns, true);
+
+	if (e)
+		h->why = h->receiver.why;
+	else if ((e = writer_flush(&h->out)))
+		h->why = h->out.why;
+	return e;
+}
+
+static enum err run_live(struct hearing *h)
+{
+	int64_t end_ns = h->o.duration.is_set ? h->start_ns + time_ns(&h->o.duration) : INT64_MAX;
+	enum err e = ERR_OK;
+
+	while (!e && !tool_stop) {
+		int64_t now_ns = clock_now_ns(), next_ns = receiver_next_ns(&h->receiver);
+		if (now_ns >= end_ns)
+			break;
+		if ((e = listener_work(&h->listener, next_ns < end_ns ? next_ns : end_ns, -1, take, h, &h->why)))
+			break;
+		now_ns = clock_now_ns();
+		e = run_due(h, now_ns);
+		count(h, now_ns);
+	}
+	return e;
+}
+
+/* Ours by the number in the recording; by the UDP port in a capture. */
+static bool port_of(const struct hearing *h, struct arrivals_datagram *d)
+{
+	unsigned n = 0;
+
+	if (!d->to_port || !h->port_numbers[0])
+		return d->port < h->receiver.n_ports;
+	while (n < h->receiver.n_ports && h->port_numbers[n] != d->to_port && h->port_numbers[n] + 1 != d->to_port)
+		n++;
+	d->port = n;
+	d->is_rtcp = n < h->receiver.n_ports && h->port_numbers[n] != d->to_port;
+	return n < h->receiver.n_ports;
+}
+
+static enum err run_until(struct hearing *h, int64_t until_ns)
+{
+	enum err e = ERR_OK;
+
+	for (int64_t next; !e && (next = receiver_next_ns(&h->receiver)) <= until_ns;)
+		e = run_due(h, next);
+	return e;
+}
+
+static enum err run_recorded(struct hearing *h)
+{
+	struct arrivals_datagram d;
+	int64_t now_ns = h->start_ns, end_ns = h->o.duration.is_set ? h->start_ns + time_ns(&h->o.duration) : INT64_MAX;
+	enum err e = ERR_OK, next;
+
+	while (!e && !tool_stop && !(next = arrivals_next(&h->replay, &d, &h->why))) {
+		if (h->start_ns + d.arrival_ns > now_ns)
+			now_ns = h->start_ns + d.arrival_ns;
+		if (now_ns >= end_ns)
+			break;
+		if (!port_of(h, &d))
+			continue;
+		if ((e = run_until(h, now_ns - 1)))
+			break;
+		receiver_datagram(&h->receiver, d.port, d.is_rtcp, &d.from, d.bytes, d.n_bytes, h->start_ns + d.arrival_ns);
+		e = run_due(h, now_ns);
+		count(h, now_ns);
+	}
+	if (!e && next && next != ERR_END)
+		return next;
+	if (e || tool_stop)
+		return e;
+	receiver_stop(&h->receiver);
+	for (int64_t last = now_ns + REPLAY_REST_NS; !e && !receiver_idle(&h->receiver) && now_ns < last; now_ns += UNITS_NS_PER_S / 100)
+		if (!(e = run_until(h, now_ns)))
+			e = run_due(h, now_ns);
+	return e;
+}
+
+enum err hearing_run(struct hearing *h)
+{
+	enum packet_end_reason reason = PACKET_END_NORMAL;
+	enum err e = h->o.replay_path ? run_recorded(h) : run_live(h);
+	struct err_why why;
+
+	if (!e && tool_stop)
+		reason = PACKET_END_INTERRUPTED;
+	if (!e && !h->o.replay_path) {
+		receiver_stop(&h->receiver); /* what can be passed on still is */
+		e = run_due(h, clock_now_ns());
+	}
+	if (!e && (e = receiver_end(&h->receiver, reason)))
+		h->why = h->receiver.why;
+	if (!e && (e = writer_end(&h->out, reason)))
+		h->why = h->out.why;
+	enum err recorded = arrivals_end(&h->record, &why);
+	if (!e && recorded) {
+		h->why = why;
+		e = recorded;
+	}
+	return e;
+}

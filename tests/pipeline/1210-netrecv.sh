@@ -1,0 +1,188 @@
+#!/bin/bash
+# netsend to netrecv over the loopback of a network namespace of our own: whole, and the same to the bit.
+if [ -z "$WEIR_NETNS" ]; then
+	unshare -rn true 2>/dev/null || { echo "1..0 # SKIP no network namespace can be made here"; exit 0; }
+	WEIR_NETNS=1 exec unshare -rn bash "$0" "$@"
+fi
+. "$(dirname "$0")/../lib.sh"
+ip link set lo up
+
+# hears PORT: somebody is bound to it.
+hears()
+{
+	command grep -qi ":$(printf %04X "$1") " /proc/net/udp /proc/net/udp6
+}
+
+# listen PORT ARG…: netrecv on it in the background, $pid, into out.weir; stats in stats.
+listen()
+{
+	local port=$1
+	shift
+	netrecv --stats=0.05 --stats-file stats "$@" >out.weir 2>err &
+	pid=$!
+	wait_for 5 hears "$port"
+}
+
+# said KEY VALUE: the newest stats say so, or more.
+said()
+{
+	[ -s stats ] && [ "$(tail -n 1 stats | json - "int(d.get('$1', 0) >= $2)" 2>/dev/null)" = 1 ]
+}
+
+stop()
+{
+	kill -INT "$pid"
+	wait "$pid"
+}
+
+# samples FILE: PCM without its header.
+samples()
+{
+	mux -o x.wav -y "$1" 2>/dev/null && tail -c +81 x.wav
+}
+
+# whole FORMAT CHANNELS ARGS-OF-NETSEND…
+whole()
+{
+	local format=$1 channels=$2 frames=24000
+	shift 2
+	capture -d 0.5s -c "$channels" -f "$format" gen:noise:white,seed=5 >in.weir
+	listen 5004 --no-retime rtp://127.0.0.1:5004
+	netsend -q "$@" rtp://127.0.0.1:5004 in.weir
+	wait_for 5 said frames_out "$frames"
+	stop
+	inspect --verify out.weir >report || fail "$(cat report)"
+	contains report "$frames frames, 0 gaps"
+	samples in.weir >a
+	samples out.weir >b
+	same a b
+}
+
+# Sequence numbers and timestamps that wrap in the first half of it.
+wraps()
+{
+	whole s16 2 --packet-time 2.5ms --seq 65500 --timestamp 4294960000
+	eq "$(json stats 'd["lost"]')" 0
+	eq "$(json stats 'd["received"]')" 200
+}
+
+retimed()
+{
+	capture -d 0.6s -c 2 -f s24 gen:noise:white,seed=6 >in.weir
+	listen 5004 --retime --latency 60ms rtp://127.0.0.1:5004
+	netsend -q rtp://127.0.0.1:5004 in.weir
+	wait_for 5 said frames_out 28800
+	stop
+	inspect --verify out.weir >report || fail "$(cat report)"
+	samples in.weir >a
+	samples out.weir >b
+	same a b
+	eq "$(json stats 'd["concealed_frames"]')" 0
+}
+
+opus()
+{
+	capture -d 0.5s -c 2 -f s16 gen:sweep | encode --frame 5ms >in.weir
+	listen 5004 --no-retime rtp://127.0.0.1:5004
+	netsend -q rtp://127.0.0.1:5004 in.weir
+	wait_for 5 said received 100
+	stop
+	decode in.weir | samples - >a
+	decode out.weir | samples - >b
+	# The end may be a packet longer: RTP knows no trimming.
+	head -c "$(stat -c %s a)" b >c
+	same a c
+}
+
+# Two senders and a second flow: tracks of their own, under the names they have there.
+several()
+{
+	capture -d 0.4s -c 1 -n left -n right gen:sine:freq=500 gen:sine:freq=700 >two.weir
+	capture -d 0.4s -c 1 -n third gen:sine:freq=900 >one.weir
+	listen 5004 --no-retime rtp://127.0.0.1:5004
+	netsend -q rtp://127.0.0.1:5004 two.weir &
+	netsend -q rtp://127.0.0.1:5004 one.weir
+	wait $!
+	wait_for 5 said frames_out 57600
+	stop
+	inspect --verify out.weir >report || fail "$(cat report)"
+	inspect out.weir | grep -o '"[a-z]*"' | sort | tr '\n' ' ' >names
+	contains names '"left" "right" "third"'
+}
+
+# A cap on senders, and a limit on who may send.
+limits()
+{
+	capture -d 0.4s -c 1 gen:sine:freq=500 >one.weir
+	listen 5004 --no-retime --max-senders 1 --from 10.0.0.0/8 rtp://127.0.0.1:5004
+	netsend -q rtp://127.0.0.1:5004 one.weir
+	wait_for 5 said strangers 20
+	stop
+	eq "$(json stats 'd["received"]')" 0
+	listen 5004 --no-retime --max-senders 1 --from 127.0.0.0/8 --from ::1 rtp://127.0.0.1:5004
+	netsend -q rtp://127.0.0.1:5004 one.weir &
+	netsend -q rtp://127.0.0.1:5004 one.weir
+	wait $!
+	stop
+	contains err "a sender more than --max-senders 1"
+	inspect --verify out.weir >report || fail "$(cat report)"
+	contains report "1 track"
+}
+
+ip6()
+{
+	capture -d 0.3s -c 1 -f s16 gen:noise:white >in.weir
+	listen 5004 --no-retime 'rtp://[::1]:5004'
+	netsend -q 'rtp://[::1]:5004' in.weir
+	wait_for 5 said frames_out 14400
+	stop
+	samples in.weir >a
+	samples out.weir >b
+	same a b
+}
+
+# Commands on join and leave find the track's facts, and their output is not in the stream.
+commands()
+{
+	capture -d 0.3s -c 1 -n talk gen:sine >in.weir
+	listen 5004 --no-retime --on-join 'echo "$WEIR_EVENT $WEIR_TRACK $WEIR_NAME $WEIR_CODEC $WEIR_RATE $WEIR_CHANNELS"; echo x >joined' \
+		--on-leave 'echo "$WEIR_EVENT $WEIR_NAME" >left' rtp://127.0.0.1:5004
+	netsend -q rtp://127.0.0.1:5004 in.weir
+	wait_for 5 test -s left
+	stop
+	contains err "join 1 talk "
+	contains err " 48000 1"
+	eq "$(cat left)" "leave talk"
+	inspect --verify out.weir >report || fail "$(cat report)"
+}
+
+mistakes()
+{
+	expect_status 2 netrecv 2>e </dev/null
+	one_line e 'URL: missing'
+	expect_status 2 netrecv --latency never rtp://:5004 2>e </dev/null >o
+	one_line e "latency.*'never'"
+	expect_status 2 netrecv --from nobody rtp://:5004 2>e </dev/null >o
+	one_line e "'nobody' is no address"
+	expect_status 2 netrecv --from 10.0.0.0/33 rtp://:5004 2>e </dev/null >o
+	one_line e '0…32 bits'
+	expect_status 2 netrecv weir://:5004 2>e </dev/null >o
+	listen 5004 rtp://127.0.0.1:5004
+	contains err "anyone may send here"
+	status_of netrecv rtp://127.0.0.1:5004 >o 2>e
+	eq "$status" 1
+	contains e "5004"
+	stop
+}
+
+test_case "L16 through netsend | netrecv is whole and bit-identical" whole s16 2
+test_case "L24 too, with four channels" whole s24 4
+test_case "across the wrap of sequence numbers and timestamps" wraps
+test_case "played on the local clock it is bit-identical as well" retimed
+test_case "Opus passes undecoded" opus
+test_case "several senders are tracks of their own" several
+test_case "--max-senders and --from" limits
+test_case "IPv6" ip6
+test_case "--on-join and --on-leave" commands
+test_case "mistakes are said in a line" mistakes
+done_testing

@@ -1,0 +1,143 @@
+"""RTP for the tests, apart from the library: records datagrams, and says what is in them.
+
+	rtp.py record FILE READY ADDRESS PORT [--seconds S] [--idle S] [--iface-ip IP] [--byes N]
+		until N BYEs came (1), nothing came for so long (after the first), or the time is over
+	rtp.py eval FILE EXPRESSION...   Python, over: p (RTP packets), rtcp (RTCP packets by part), d (datagrams), and what is defined here
+"""
+import os
+import pickle
+import socket
+import struct
+import sys
+import time
+from types import SimpleNamespace as NS
+
+
+def parse_rtp(t, data):
+    assert data[0] >> 6 == 2, "version"
+    n = 12 + 4 * (data[0] & 15)
+    assert len(data) >= n
+    if data[0] & 0x10:
+        n += 4 + 4 * struct.unpack_from(">H", data, n + 2)[0]
+    end = len(data) - (data[-1] if data[0] & 0x20 else 0)
+    seq, ts, ssrc = struct.unpack(">HII", data[2:12])
+    return NS(t=t, marker=data[1] >> 7, pt=data[1] & 127, seq=seq, ts=ts, ssrc=ssrc, payload=data[n:end])
+
+
+def parse_rtcp(t, data):
+    out, at = [], 0
+    assert data[1] in (200, 201), "a compound begins with SR or RR"
+    while at < len(data):
+        assert data[at] >> 6 == 2
+        n = 4 * (struct.unpack_from(">H", data, at + 2)[0] + 1)
+        part = data[at : at + n]
+        assert len(part) == n
+        p = NS(t=t, type=part[1], count=part[0] & 31, body=part[4:])
+        if p.type == 200:
+            p.ssrc, p.ntp, p.ts, p.packets, p.bytes = struct.unpack(">IQIII", part[4:28])
+        elif p.type == 202:
+            p.ssrc, kind, length = struct.unpack(">IBB", part[4:10])
+            p.cname = part[10 : 10 + length].decode() if kind == 1 else None
+        elif p.type == 203:
+            p.ssrc = struct.unpack(">I", part[4:8])[0]
+        elif p.type == 204:
+            p.ssrc, p.name = struct.unpack(">I4s", part[4:12])
+            b = part[12:]
+            if p.name == b"WEIR" and p.count == 1:
+                p.flow, p.track, p.gen, p.pt, p.codec, p.sample, p.channels, p.first, p.all, p.rate, p.ts0, p.pos0, p.roc, p.seq, n_name, p.first_pos, p.end_pos, p.utc = \
+                    struct.unpack(">IHBBBBHHHIIqIHHqqq", b[:64])
+                p.label = b[64 : 64 + n_name].decode()
+        out.append(p)
+        at += n
+    assert at == len(data)
+    return out
+
+
+def is_rtcp(data):
+    return 192 <= data[1] <= 223
+
+
+def record(path, ready, address, port, *options):
+    o = dict(zip(options[::2], options[1::2]))
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    s = socket.socket(family, socket.SOCK_DGRAM)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 23)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind((address, int(port)))
+    if family == socket.AF_INET and 224 <= int(address.split(".")[0]) < 240:
+        s.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(address) + socket.inet_aton(o.get("--iface-ip", "127.0.0.1")))
+    if family == socket.AF_INET6 and address.lower().startswith("ff"):
+        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, socket.inet_pton(family, address) + struct.pack("I", socket.if_nametoindex("lo")))
+    end = time.monotonic() + float(o.get("--seconds", 20))
+    idle, byes, got = float(o.get("--idle", 3)), int(o.get("--byes", 1)), []
+    open(ready, "w").close()
+    while byes and time.monotonic() < end:
+        s.settimeout(idle if got else max(0.01, end - time.monotonic()))
+        try:
+            data, source = s.recvfrom(65536)
+        except socket.timeout:
+            break
+        got.append((time.monotonic(), source, data))
+        if is_rtcp(data) and "--encrypted" not in o:
+            byes -= sum(x.type == 203 for x in parse_rtcp(0, data))
+    with open(path + ".part", "wb") as f:
+        pickle.dump(got, f)
+    os.rename(path + ".part", path)
+
+
+def steps(values, bits):
+    """Differences of numbers that wrap."""
+    return [(b - a) % (1 << bits) for a, b in zip(values, values[1:])]
+
+
+def l16(packets, channels):
+    import numpy as np
+    return np.frombuffer(b"".join(x.payload for x in packets), ">i2").reshape(-1, channels).astype(int)
+
+
+def l24(packets, channels):
+    import numpy as np
+    b = np.frombuffer(b"".join(x.payload for x in packets), np.uint8).reshape(-1, 3).astype(int)
+    v = b[:, 0] << 16 | b[:, 1] << 8 | b[:, 2]
+    return np.where(v & 0x800000, v - 0x1000000, v).reshape(-1, channels)
+
+
+def wav(path):
+    """Samples of a PCM WAV as integers."""
+    import numpy as np
+    data = open(path, "rb").read()
+    at, bits, channels = 12, 0, 0
+    while True:
+        name, n = data[at : at + 4], struct.unpack_from("<I", data, at + 4)[0]
+        if name == b"fmt ":
+            channels, bits = struct.unpack_from("<H", data, at + 10)[0], struct.unpack_from("<H", data, at + 22)[0]
+        if name == b"data":
+            break
+        at += 8 + n + (n & 1)
+    raw = data[at + 8 : at + 8 + n]
+    if bits == 16:
+        return np.frombuffer(raw, "<i2").reshape(-1, channels).astype(int)
+    b = np.frombuffer(raw, np.uint8).reshape(-1, 3).astype(int)
+    v = b[:, 0] | b[:, 1] << 8 | b[:, 2] << 16
+    return np.where(v & 0x800000, v - 0x1000000, v).reshape(-1, channels)
+
+
+def main():
+    if sys.argv[1] == "record":
+        record(*sys.argv[2:])
+        return
+    with open(sys.argv[2], "rb") as f:
+        d = pickle.load(f)
+    scope = dict(globals())
+    scope["d"] = d
+    scope["p"] = [parse_rtp(t, x) for t, _, x in d if not is_rtcp(x)]
+    scope["rtcp"] = [y for t, _, x in d if is_rtcp(x) for y in parse_rtcp(t, x)]
+    scope["sr"] = [x for x in scope["rtcp"] if x.type == 200]
+    scope["app"] = [x for x in scope["rtcp"] if x.type == 204]
+    scope["bye"] = [x for x in scope["rtcp"] if x.type == 203]
+    for e in sys.argv[3:]:
+        v = eval(e, scope)
+        print(v)
+
+
+main()
