@@ -18,7 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOW_RATE_HZ 1000u
 #define REALTIME_BLOCK_FRAMES 960u /* 20 ms at 48 kHz, unless --block says otherwise */
 
 struct options {
@@ -334,8 +333,8 @@ static void check_usage(struct capture *c, char *const *specs, int n)
 			stdin_used = true;
 		}
 		/* A rate nobody resamples to: 48 for 48k. */
-		if (o->rate_hz && o->rate_hz < LOW_RATE_HZ && !is_raw && !has_prefix(specs[i], "gen:"))
-			tool_usage(&c->tool, "-r", "%u Hz is for raw: and gen: only, elsewhere %u Hz and more; is %uk meant?", o->rate_hz, LOW_RATE_HZ, o->rate_hz);
+		if (o->rate_hz && o->rate_hz < OPT_LEAST_RATE_HZ && !is_raw && !has_prefix(specs[i], "gen:"))
+			tool_usage(&c->tool, "-r", "%u Hz is for raw: and gen: only, elsewhere %u Hz and more; is %uk meant?", o->rate_hz, OPT_LEAST_RATE_HZ, o->rate_hz);
 		if (!is_raw && o->format >= (int)N_STREAM_FORMATS)
 			tool_usage(&c->tool, "-f", "'%s' is for raw: sources only; for %s s16, s24, s32 or f32", formats[o->format].word, specs[i]);
 	}

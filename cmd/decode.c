@@ -7,20 +7,18 @@
  */
 #include "dsp/convert.h"
 #include "media/opusdec.h"
-#include "tool/pump.h"
-#include "tool/select.h"
+#include "tool/filter.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define CONCEAL_MAX_FRAMES 48000 /* in a row; a longer hole is passed on */
 
 /* A track that is decoded. */
 struct lane {
-	uint16_t id;
+	struct filter_lane base;
 	struct opusdec *decoder;  /* NULL between its END and its next announcement */
 	unsigned channels;
 	size_t frame_bytes;       /* of what comes out */
@@ -42,13 +40,9 @@ struct lane {
 
 struct decode {
 	struct tool tool;
-	struct pump pump;
-	struct opt_list wanted;
-	struct select_hits hits;
+	struct filter filter;
 	int format;               /* enum sample */
 	bool dither;
-	struct lane **lanes;
-	unsigned n_lanes;
 	atomic_uint_fast64_t concealed_frames, recovered_frames, clipped_samples, refused_packets;
 };
 
@@ -56,7 +50,7 @@ struct decode {
 
 static void fill_packet(const struct lane *lane, struct packet *p, const struct opusdec_block *b, size_t from, size_t n_frames)
 {
-	*p = packet_data(lane->id, b->pos + (int64_t)from, (uint32_t)n_frames, (uint32_t)(n_frames * lane->frame_bytes));
+	*p = packet_data(lane->base.id, b->pos + (int64_t)from, (uint32_t)n_frames, (uint32_t)(n_frames * lane->frame_bytes));
 	p->flags |= b->flags;
 	if (from)
 		p->flags &= (uint16_t)~PACKET_DISCONT;
@@ -67,7 +61,7 @@ static void fill_packet(const struct lane *lane, struct packet *p, const struct 
 /* Write a block.  `reserved` is the writer's place (NULL: to be asked for), where the block may stand already. */
 static enum err write_block(struct decode *self, struct lane *lane, const struct opusdec_block *b, uint8_t *reserved)
 {
-	struct writer *w = &self->pump.out;
+	struct writer *w = &self->filter.pump.out;
 	const float *from = b->frames;
 	struct packet p;
 	enum err e;
@@ -128,7 +122,7 @@ static enum err pass_hole(struct decode *self, struct lane *lane, int64_t pos, u
 	if (from >= end)
 		return ERR_OK;
 	lane->end_pos = end;
-	return writer_gap(&self->pump.out, lane->id, from, (uint32_t)(end - from), gap);
+	return writer_gap(&self->filter.pump.out, lane->base.id, from, (uint32_t)(end - from), gap);
 }
 
 /* The hole that waits, if there is one, is filled or passed on. */
@@ -143,8 +137,10 @@ static enum err settle_hole(struct decode *self, struct lane *lane, const struct
 	return conceal(self, lane, lane->hole_pos, lane->hole_frames, next, true);
 }
 
-static enum err take_gap(struct decode *self, struct lane *lane, const struct packet *p)
+static enum err take_gap(struct filter *f, struct filter_lane *base, const struct packet *p)
 {
+	struct decode *self = f->stage;
+	struct lane *lane = (struct lane *)base;
 	struct packet_gap gap;
 	enum err e;
 
@@ -170,10 +166,12 @@ static enum err take_gap(struct decode *self, struct lane *lane, const struct pa
 
 /* ---- packets in ---- */
 
-static enum err take_packet(struct decode *self, struct lane *lane, const struct packet *p)
+static enum err take_packet(struct filter *f, struct filter_lane *base, const struct packet *p)
 {
-	struct writer *w = &self->pump.out;
-	struct writer_track *wt = writer_track(w, lane->id);
+	struct decode *self = f->stage;
+	struct lane *lane = (struct lane *)base;
+	struct writer *w = &f->pump.out;
+	struct writer_track *wt = writer_track(w, lane->base.id);
 	struct opusdec_block b;
 	uint8_t *to = NULL;
 	enum err e, decoded;
@@ -189,7 +187,7 @@ static enum err take_packet(struct decode *self, struct lane *lane, const struct
 	decoded = opusdec_packet_into(lane->decoder, p, to, lane->room_frames, &b);
 	if (decoded == ERR_CODEC) {
 		char thing[32];
-		snprintf(thing, sizeof(thing), "track %u", lane->id);
+		snprintf(thing, sizeof(thing), "track %u", lane->base.id);
 		tool_warn(&self->tool, thing, "a packet that is not Opus: concealed");
 		stats_add(&self->refused_packets, 1);
 		lane->n_holes++;
@@ -218,45 +216,34 @@ static enum err take_packet(struct decode *self, struct lane *lane, const struct
 	return settle_hole(self, lane, NULL);
 }
 
-static enum err close_lane(struct decode *self, struct lane *lane)
+static enum err close_lane(struct filter *f, struct filter_lane *base)
 {
-	enum err e = lane->decoder ? settle_hole(self, lane, NULL) : ERR_OK;
+	struct lane *lane = (struct lane *)base;
+	enum err e = settle_hole(f->stage, lane, NULL);
 
 	opusdec_free(lane->decoder);
 	lane->decoder = NULL;
 	return e;
 }
 
-static struct lane *add_lane(struct decode *self, uint16_t id)
+static enum err accept_track(struct filter *f, const struct track *t)
 {
-	struct lane **more = realloc(self->lanes, (self->n_lanes + 1) * sizeof(struct lane *));
-	struct lane *lane = more ? calloc(1, sizeof(*lane)) : NULL;
-
-	if (more)
-		self->lanes = more;
-	if (!lane)
-		return NULL;
-	lane->id = id;
-	lane->end_pos = INT64_MIN;
-	self->lanes[self->n_lanes++] = lane;
-	return lane;
+	(void)f;
+	return track_is_opus(t) ? ERR_OK : ERR_AGAIN;
 }
 
 /* A new announcement is a new decoder; the timeline goes on. */
-static enum err open_lane(struct decode *self, const struct track *t, void **user)
+static enum err open_lane(struct filter *f, struct filter_lane *base, const struct track *t)
 {
-	struct lane *lane = *user;
+	struct decode *self = f->stage;
+	struct lane *lane = (struct lane *)base;
 	struct track pcm = { 0 };
 	enum err e;
 
-	if (!lane && !(lane = *user = add_lane(self, t->id)))
-		return ERR_NOMEM;
-	if ((e = close_lane(self, lane)))
+	if (base->n_opened == 0)
+		lane->end_pos = INT64_MIN;
+	if ((e = opusdec_new(&lane->decoder, t, false, &pcm, &f->pump.why)))
 		return e;
-	if ((e = opusdec_new(&lane->decoder, t, false, &pcm, &self->pump.why))) {
-		snprintf(self->pump.why.thing, sizeof(self->pump.why.thing), "track %u", t->id);
-		return e;
-	}
 	opusdec_skip(lane->decoder, lane->end_pos);
 	if (lane->end_pos > pcm.first_pos)
 		pcm.first_pos = lane->end_pos;
@@ -275,55 +262,20 @@ static enum err open_lane(struct decode *self, const struct track *t, void **use
 	lane->utc_ns = UNITS_UNKNOWN_NS;
 	e = convert_init(&lane->convert, SAMPLE_F32, (enum sample)self->format, self->dither, t->id);
 	if (!e)
-		e = writer_announce(&self->pump.out, &pcm);
+		e = writer_announce(&self->filter.pump.out, &pcm);
 	track_release(&pcm);
 	return e;
 }
 
-static enum err take_track(struct decode *self, struct packet *p)
+static void release_lane(struct filter_lane *base)
 {
-	const struct track *t = input_track(&self->pump.in, p->track);
-	void **user = input_user(&self->pump.in, p->track);
-	enum err e;
-
-	if (!t || !user)
-		return ERR_OK;
-	select_note(&self->hits, &self->wanted, t);
-	if (track_is_opus(t) && select_match(&self->wanted, t))
-		return open_lane(self, t, user);
-	if (*user && (e = close_lane(self, *user)))
-		return e;
-	*user = NULL;
-	return pump_pass(&self->pump, p);
+	opusdec_free(((struct lane *)base)->decoder);
 }
 
-static enum err take(void *stage, struct packet *p)
-{
-	struct decode *self = stage;
-	void **user = p->track ? input_user(&self->pump.in, p->track) : NULL;
-	struct lane *lane = user ? *user : NULL;
-	enum err e;
-
-	if (p->type == PACKET_TRACK)
-		return take_track(self, p);
-	if (lane && lane->decoder && p->type == PACKET_DATA)
-		return take_packet(self, lane, p);
-	if (lane && lane->decoder && p->type == PACKET_GAP)
-		return take_gap(self, lane, p);
-	if (lane && p->type == PACKET_END && (e = close_lane(self, lane)))
-		return e;
-	return pump_pass(&self->pump, p);
-}
-
-static enum err finish(void *stage)
-{
-	struct decode *self = stage;
-	enum err e = ERR_OK;
-
-	for (unsigned i = 0; i < self->n_lanes && !e; i++)
-		e = close_lane(self, self->lanes[i]);
-	return e;
-}
+static const struct filter_ops ops = {
+	.lane_bytes = sizeof(struct lane), .accept = accept_track, .open = open_lane, .close = close_lane, .data = take_packet, .gap = take_gap,
+	.release = release_lane,
+};
 
 /* ---- main ---- */
 
@@ -332,11 +284,11 @@ static void tell_clipping(struct decode *self)
 {
 	char thing[32];
 
-	for (unsigned i = 0; i < self->n_lanes; i++) {
-		const struct lane *lane = self->lanes[i];
+	for (unsigned i = 0; i < self->filter.n_lanes; i++) {
+		const struct lane *lane = (const struct lane *)self->filter.lanes[i];
 		if (!lane->clipped_samples || self->tool.quiet)
 			continue;
-		snprintf(thing, sizeof(thing), "track %u", lane->id);
+		snprintf(thing, sizeof(thing), "track %u", lane->base.id);
 		tool_warn(&self->tool, thing, "%" PRIu64 " samples clipped: they are over full scale, which f32 holds", lane->clipped_samples);
 	}
 }
@@ -347,17 +299,17 @@ static enum err tell_losses(struct decode *self)
 	uint64_t n_holes = 0, lost_frames = 0;
 	char thing[32] = "";
 
-	for (unsigned i = 0; i < self->n_lanes; i++) {
-		const struct lane *lane = self->lanes[i];
+	for (unsigned i = 0; i < self->filter.n_lanes; i++) {
+		const struct lane *lane = (const struct lane *)self->filter.lanes[i];
 		if (!lane->n_holes)
 			continue;
-		snprintf(thing, sizeof(thing), n_holes ? "several tracks" : "track %u", lane->id);
+		snprintf(thing, sizeof(thing), n_holes ? "several tracks" : "track %u", lane->base.id);
 		n_holes += lane->n_holes;
 		lost_frames += lane->lost_frames;
 	}
 	if (!n_holes)
 		return ERR_OK;
-	return err_say(&self->pump.why, ERR_CUT, thing, "%" PRIu64 " hole%s in the input, %" PRIu64 " frames: %" PRIuFAST64
+	return err_say(&self->filter.pump.why, ERR_CUT, thing, "%" PRIu64 " hole%s in the input, %" PRIu64 " frames: %" PRIuFAST64
 		" concealed, %" PRIuFAST64 " recovered", n_holes, n_holes == 1 ? "" : "s", lost_frames,
 		atomic_load(&self->concealed_frames), atomic_load(&self->recovered_frames));
 }
@@ -368,45 +320,30 @@ int main(int argc, char **argv)
 	static const struct opt_choice formats[] = {
 		{ "s16", SAMPLE_S16 }, { "s24", SAMPLE_S24 }, { "s32", SAMPLE_S32 }, { "f32", SAMPLE_F32 }, { NULL, 0 },
 	};
-	struct err_why why = { 0 };
-	char missing[128];
 	enum err e;
 
 	const struct opt options[] = {
 		OPT_CHOICE('f', "format", "FORMAT", &self.format, formats, "sample format of what comes out (f32)"),
 		OPT_CLEAR(0, "no-dither", &self.dither, "round to s16 and s24 without dither"),
-		OPT_LIST('t', "track", "TRACK", &self.wanted, "decode only these tracks: number, name or kind; the others pass"),
+		OPT_LIST('t', "track", "TRACK", &self.filter.wanted, "decode only these tracks: number, name or kind; the others pass"),
 		OPT_END
 	};
 	tool_begin(&self.tool, "decode", "[options] [INPUT]", "Decode Opus tracks to PCM, concealing gaps; other tracks pass.", options, &argc,
 		&argv);
-	if (argc > 2)
-		tool_usage(&self.tool, argv[2], "one input at most");
-	if (select_check(&self.wanted, &why))
-		tool_usage(&self.tool, why.thing, "%s", why.reason);
+	filter_check_usage(&self.filter, &self.tool, argc, argv);
 
-	stats_key(&self.pump.stats, "concealed_frames", &self.concealed_frames);
-	stats_key(&self.pump.stats, "recovered_frames", &self.recovered_frames);
-	stats_key(&self.pump.stats, "clipped_samples", &self.clipped_samples);
-	stats_key(&self.pump.stats, "refused_packets", &self.refused_packets);
-	if ((e = pump_open(&self.pump, &self.tool, argc > 1 ? argv[1] : "-", NULL)))
+	stats_key(&self.filter.pump.stats, "concealed_frames", &self.concealed_frames);
+	stats_key(&self.filter.pump.stats, "recovered_frames", &self.recovered_frames);
+	stats_key(&self.filter.pump.stats, "clipped_samples", &self.clipped_samples);
+	stats_key(&self.filter.pump.stats, "refused_packets", &self.refused_packets);
+	if ((e = filter_open(&self.filter, &self.tool, &ops, &self, argc, argv, NULL)))
 		goto out;
-	int settings[] = { self.format, self.dither };
-	writer_seed(&self.pump.out, settings, sizeof(settings));
-	for (unsigned i = 0; i < self.wanted.n; i++)
-		writer_seed(&self.pump.out, self.wanted.value[i], strlen(self.wanted.value[i]) + 1);
-	e = pump_run(&self.pump, take, finish, &self);
-	if ((!e || e == ERR_CUT) && select_missing(&self.hits, &self.wanted, missing))
-		e = err_say(&self.pump.why, ERR_FORMAT, missing, "no such track in the input");
+	filter_seed(&self.filter, "format %d, dither %d", self.format, self.dither);
+	e = filter_run(&self.filter);
 	if (!e)
 		e = tell_losses(&self);
 	tell_clipping(&self);
 out:
-	for (unsigned i = 0; i < self.n_lanes; i++) {
-		opusdec_free(self.lanes[i]->decoder);
-		free(self.lanes[i]);
-	}
-	free(self.lanes);
-	pump_release(&self.pump);
-	return tool_end(&self.tool, e, &self.pump.why);
+	filter_release(&self.filter);
+	return tool_end(&self.tool, e, &self.filter.pump.why);
 }

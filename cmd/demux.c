@@ -1,4 +1,5 @@
 /* demux: packets out of Ogg Opus or a weir stream, undecoded; all tracks or some, together or each in a file. */
+#include "tool/bulkin.h"
 #include "tool/pump.h"
 #include "tool/select.h"
 #include "tool/split.h"
@@ -6,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum message_form { MESSAGES_AUTO, MESSAGES_RAW, MESSAGES_WEIR };
 
 struct demux {
 	struct tool tool;
@@ -15,6 +18,9 @@ struct demux {
 	const char *output;       /* of -o: frames and nothing else */
 	const char *video_path;   /* of --video: frames, the rest to stdout */
 	int form;                 /* enum videoout_form */
+	int64_t bulk_fd;          /* of --bulk-fd; −1 none */
+	struct bulkin bulk;
+	int messages;             /* enum message_form */
 	bool force;
 	struct opt_list wanted;
 	struct select_hits hits;
@@ -67,8 +73,14 @@ static enum err split_begin(struct demux *self)
 {
 	self->split = (struct split){
 		.dir = self->dir, .frames_path = self->output ? self->output : self->video_path, .form = (enum videoout_form)self->form,
+		.takes_data = self->output, .keep_data = self->messages == MESSAGES_WEIR,
 		.stdout_fd = STDOUT_FILENO, .stop = &tool_stop, .say = say, .user = self, .tool = self->tool.name, .force = self->force,
 	};
+	if (self->bulk_fd >= 0) {
+		enum err e = bulkin_start(&self->bulk, (int)self->bulk_fd, &self->split, &tool_stop, &self->pump.why);
+		if (e)
+			return e;
+	}
 	return split_open(&self->split, &self->pump.why);
 }
 
@@ -130,21 +142,72 @@ static enum err split_close(struct demux *self, enum err e)
 	return err_say(&self->pump.why, ERR_CUT, in->name, "%s", loss);
 }
 
-/* The pump's work, with many outputs. */
-static enum err split_run(struct demux *self, const char *name, struct input_options *o)
+/* The pump's work, with many outputs, or with one that is no stream. */
+static enum err split_run(struct demux *self)
 {
 	struct pump *p = &self->pump;
 	enum err e;
 
-	o->reader.stop = &tool_stop;
-	o->source.stop = &tool_stop;
 	p->tool = &self->tool;
-	if ((e = input_open(&p->in, name, o, &p->why)) || (e = stats_begin(&p->stats, &self->tool, &p->why)))
+	if ((e = stats_begin(&p->stats, &self->tool, &p->why)))
 		return e;
 	progress_begin(&p->progress, &self->tool);
 	if ((e = split_begin(self)))
 		return e;
 	return split_close(self, split_all(self));
+}
+
+static enum err open_input(struct demux *self, const char *name, struct input_options *o)
+{
+	o->reader.stop = &tool_stop;
+	o->source.stop = &tool_stop;
+	return input_open(&self->pump.in, name, o, &self->pump.why);
+}
+
+/* ---- messages ---- */
+
+/* Is the first track that is asked for one of messages?  Reads up to its announcement, which comes once more. */
+static enum err first_is_data(struct demux *self, bool *is_data)
+{
+	struct input *in = &self->pump.in;
+	struct packet p;
+	enum err e;
+
+	*is_data = false;
+	while (in->is_stream) {
+		e = input_next(in, &p);
+		if (e == ERR_AGAIN)
+			e = input_fill(in);
+		else if (e == ERR_OK && p.type == PACKET_TRACK && select_match(&self->wanted, input_track(in, p.track))) {
+			*is_data = dataout_is_data(input_track(in, p.track));
+			in->reader.held = p;
+			in->reader.have_held = true;
+			return ERR_OK;
+		}
+		if (e == ERR_END)
+			return ERR_OK;
+		if (e) {
+			self->pump.why = in->why.reason[0] ? in->why : in->reader.why;
+			return e;
+		}
+	}
+	return ERR_OK;
+}
+
+/* A stream to stdout; but messages that are asked for, and nothing else, come as they are. */
+static enum err stdout_run(struct demux *self, const char *name, struct input_options *o)
+{
+	bool is_data = self->messages == MESSAGES_RAW;
+	enum err e;
+
+	if (!is_data && (!self->wanted.n || self->messages == MESSAGES_WEIR))
+		return (e = pump_open(&self->pump, &self->tool, name, o)) ? e : pump_run(&self->pump, take, NULL, self);
+	if ((e = open_input(self, name, o)) || (!is_data && (e = first_is_data(self, &is_data))))
+		return e;
+	if (!is_data)
+		return (e = pump_begin(&self->pump, &self->tool)) ? e : pump_run(&self->pump, take, NULL, self);
+	self->output = "-";
+	return split_run(self);
 }
 
 /* ---- --video: frames to a file, the rest on ---- */
@@ -195,7 +258,7 @@ static void say_notes(struct demux *self)
 
 int main(int argc, char **argv)
 {
-	static struct demux self;
+	static struct demux self = { .bulk_fd = -1 };
 	struct input_options input = { .undecoded = true };
 	struct err_why why = { 0 };
 	enum err e;
@@ -203,12 +266,17 @@ int main(int argc, char **argv)
 	static const struct opt_choice forms[] = {
 		{ "auto", VIDEOOUT_AUTO }, { "raw", VIDEOOUT_RAW }, { "y4m", VIDEOOUT_Y4M }, { "weir", VIDEOOUT_WEIR }, { NULL, 0 },
 	};
+	static const struct opt_choice messages[] = {
+		{ "auto", MESSAGES_AUTO }, { "raw", MESSAGES_RAW }, { "weir", MESSAGES_WEIR }, { NULL, 0 },
+	};
 	const struct opt options[] = {
 		OPT_LIST('t', "track", "TRACK", &self.wanted, "take only these tracks: number, name or kind; a list with commas, or often"),
 		OPT_STRING(0, "split", "DIR", &self.dir, "write each track to a file of its own, DIR/NN-NAME.weir, and nothing to stdout"),
-		OPT_STRING('o', "output", "FILE", &self.output, "write the frames of the one video track to FILE (-: stdout), and nothing else"),
+		OPT_STRING('o', "output", "FILE", &self.output, "write the frames or messages of the one track to FILE (-: stdout), and nothing else"),
 		OPT_STRING(0, "video", "FILE", &self.video_path, "write the frames of the one video track to FILE, and the other tracks to stdout"),
 		OPT_CHOICE(0, "frames", "FORM", &self.form, forms, "how frames are written; auto: y4m where that can be, by FILE's ending"),
+		OPT_CHOICE(0, "messages", "FORM", &self.messages, messages, "how messages are written; auto: as they were with -t, -o and --split"),
+		OPT_INT(0, "bulk-fd", "FD", &self.bulk_fd, 3, 1048575, "the video comes through this descriptor, as mux --bulk-fd writes it"),
 		OPT_FLAG('y', "force", &self.force, "overwrite files that are there"),
 		OPT_END
 	};
@@ -222,6 +290,8 @@ int main(int argc, char **argv)
 		tool_usage(&self.tool, self.dir ? "--split" : "--output", "--split, -o and --video are ways of their own: give one of them");
 	if (self.force && !self.dir && !self.output && !self.video_path)
 		tool_usage(&self.tool, "--force", "nothing is overwritten without --split, -o or --video");
+	if (self.bulk_fd >= 0 && !self.dir && !self.output && !self.video_path)
+		tool_usage(&self.tool, "--bulk-fd", "is for --split, -o and --video");
 	if (self.form == VIDEOOUT_WEIR && !self.dir)
 		tool_usage(&self.tool, "--frames", "'weir' is for --split");
 	if (self.video_path && !strcmp(self.video_path, "-"))
@@ -230,14 +300,22 @@ int main(int argc, char **argv)
 		tool_usage(&self.tool, why.thing, "%s", why.reason);
 
 	const char *name = argc > 1 ? argv[1] : "-";
-	if (self.dir || self.output)
-		e = split_run(&self, name, &input);
-	else if (self.video_path)
+	if (self.video_path)
 		e = video_run(&self, name, &input);
-	else if (!(e = pump_open(&self.pump, &self.tool, name, &input)))
-		e = pump_run(&self.pump, take, NULL, &self);
+	else if (!self.dir && !self.output)
+		e = stdout_run(&self, name, &input);
+	else if (!(e = open_input(&self, name, &input)))
+		e = split_run(&self);
+	if (self.bulk_fd >= 0) {
+		enum err bulk = bulkin_finish(&self.bulk, &why);
+		if (bulk && (!e || e == ERR_CUT)) {
+			e = bulk;
+			self.pump.why = why;
+		}
+	}
 	say_notes(&self);
 	e = check_missing(&self, e);
+	bulkin_release(&self.bulk);
 	split_release(&self.split);
 	pump_release(&self.pump);
 	return tool_end(&self.tool, e, &self.pump.why);

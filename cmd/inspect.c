@@ -27,6 +27,7 @@ struct inspect {
 	struct tool tool;
 	struct stats stats;
 	struct totals all;
+	bool failed;              /* an input could not be read */
 	struct err_why why;
 };
 
@@ -219,6 +220,20 @@ out:
 	return e;
 }
 
+/* An input that cannot be read is said at once, and does not keep the others from being shown; an output that fails does. */
+static enum err one_of_several(struct inspect *self, const char *name)
+{
+	enum err e = inspect_input(self, name);
+
+	if (!e || e == ERR_GONE || e == ERR_NOMEM || ferror(stdout) || tool_stop)
+		return e;
+	fflush(stdout);
+	tool_say(&self->tool, e, &self->why);
+	self->why = (struct err_why){0};
+	self->failed = true;
+	return ferror(stdout) ? err_sys(&self->why, "<stdout>") : ERR_OK;
+}
+
 int main(int argc, char **argv)
 {
 	static struct inspect self = { .all.complete = true };
@@ -237,10 +252,11 @@ int main(int argc, char **argv)
 	if (argc == 1)
 		e = inspect_input(&self, "-");
 	for (int i = 1; i < argc && !e; i++)
-		e = inspect_input(&self, argv[i]);
+		e = one_of_several(&self, argv[i]);
 	if (!e && !self.all.complete)
 		e = ERR_CUT;
 out:
 	stats_end(&self.stats);
-	return tool_end(&self.tool, e, &self.why);
+	int status = tool_end(&self.tool, e, &self.why);
+	return self.failed && (status == TOOL_DONE || status == TOOL_CUT) ? TOOL_FAILED : status;
 }

@@ -253,7 +253,7 @@ int main(int argc, char **argv)
 		OPT_STRING(0, "control", "PATH", &s.control, "take commands while it runs: gain, pan, mute, unmute, solo, unsolo, list"),
 		OPT_SIZE(0, "spool", &s.spool_bytes, 0, 1e12, "how much may wait in a temporary file for a slower input (4G)"),
 		OPT_GROUP("What comes out:"),
-		OPT_RATE('r', "rate", &s.rate_hz, TRACK_MIN_RATE_HZ, TRACK_MAX_RATE_HZ, "at this rate (the first track's)"),
+		OPT_RATE('r', "rate", &s.rate_hz, OPT_LEAST_RATE_HZ, TRACK_MAX_RATE_HZ, "at this rate (the first track's)"),
 		OPT_INT('c', "channels", "CHANNELS", &s.channels, 1, TRACK_MAX_CHANNELS, "so many channels (the widest track's)"),
 		OPT_CHOICE('f', "format", "FORMAT", &s.format, formats, "sample format (f32)"),
 		OPT_CLEAR(0, "no-dither", &s.dither, "round without dither where -f drops bits"),

@@ -1,4 +1,6 @@
 /* mux: join streams into one, or write tracks to files. */
+#include "tool/bulkout.h"
+#include "tool/datajoin.h"
 #include "tool/join.h"
 #include "tool/leveltakes.h"
 #include "tool/progress.h"
@@ -35,6 +37,10 @@ struct mux {
 	struct join join;
 	struct videojoin_options video_options;
 	struct videojoin video;   /* --video */
+	int64_t bulk_fd;          /* --bulk-fd; −1 none */
+	struct bulkout bulk;      /* then in place of video */
+	struct opt_list data_specs;
+	struct datajoin data;     /* --data */
 	bool is_stream;           /* what is written is a weir stream */
 	struct sinkfile file;     /* of a .weir file */
 	struct writer writer;
@@ -63,6 +69,8 @@ static enum err begin_stream(struct mux *self)
 		else if (in)
 			writer_seed(w, in->name, strlen(in->name));
 	}
+	for (unsigned i = 0; i < self->data_specs.n; i++)
+		writer_seed(w, self->data_specs.value[i], strlen(self->data_specs.value[i]) + 1);
 	if (from) {
 		w->stream.t0_utc_ns = from->t0_utc_ns;
 		w->stream.flags = from->flags;
@@ -72,7 +80,8 @@ static enum err begin_stream(struct mux *self)
 	}
 	if (self->video_options.live)
 		w->stream.flags |= PACKET_STREAM_LIVE;
-	return writer_begin(w);
+	enum err e = writer_begin(w);
+	return !e && self->bulk.is_open ? bulkout_start(&self->bulk, &w->stream, &self->why) : e;
 }
 
 static enum err add_tags(struct mux *self, struct track *t)
@@ -104,6 +113,7 @@ static enum err announce(struct mux *self, const struct track *t)
 
 static enum err stream_packet(struct mux *self, struct packet *p)
 {
+	const struct track *message = datajoin_track(&self->data, p->track);
 	struct packet_gap gap;
 	struct packet_end end;
 
@@ -111,7 +121,7 @@ static enum err stream_packet(struct mux *self, struct packet *p)
 	case PACKET_STREAM:
 		return ERR_OK;
 	case PACKET_TRACK:
-		return announce(self, videojoin_track(&self->video, &self->join, p->track));
+		return announce(self, message ? message : videojoin_track(&self->video, &self->join, p->track));
 	case PACKET_GAP:
 		if (packet_gap_unpack(&gap, p->payload, p->payload_bytes))
 			return ERR_OK;
@@ -121,12 +131,12 @@ static enum err stream_packet(struct mux *self, struct packet *p)
 			return ERR_OK;
 		return writer_end_track(&self->writer, p->track, end.reason);
 	}
-	return writer_forward(&self->writer, p);
+	return message ? datajoin_put(&self->data, p) : writer_forward(&self->writer, p);
 }
 
 static enum packet_end_reason end_reason(const struct mux *self)
 {
-	return join_is_cut(&self->join) || self->video.feed.is_cut ? PACKET_END_TRUNCATED : tool_stop ? PACKET_END_INTERRUPTED : PACKET_END_NORMAL;
+	return join_is_cut(&self->join) || self->video.feed.is_cut || datajoin_cut(&self->data) ? PACKET_END_TRUNCATED : tool_stop ? PACKET_END_INTERRUPTED : PACKET_END_NORMAL;
 }
 
 static enum err finish_stream(struct mux *self, enum err e)
@@ -330,17 +340,48 @@ static enum err explain(struct mux *self, enum err e)
 	return e;
 }
 
+static const struct videofeed *video_feed(const struct mux *self)
+{
+	return self->bulk_fd >= 0 ? &self->bulk.video.feed : &self->video.feed;
+}
+
+/* Audio, messages, pictures.  Returns: as join_next(). */
+static enum err next_packet(struct mux *self, struct packet *p)
+{
+	enum err data = ERR_END, e;
+
+	if (self->data.n_feeds && ((data = datajoin_next(&self->data, &self->join, p)) != ERR_AGAIN && data != ERR_END))
+		return data;
+	e = self->video.is_open ? videojoin_next(&self->video, &self->join, p) : join_next(&self->join, p);
+	if (e != ERR_END || data == ERR_END)
+		return e;
+	datajoin_finish(&self->data);
+	return datajoin_next(&self->data, &self->join, p);
+}
+
+static enum err fill(struct mux *self)
+{
+	enum err e;
+
+	if (self->data.n_feeds)
+		datajoin_watch(&self->data, &self->join);
+	e = self->video.is_open ? videojoin_fill(&self->video, &self->join) : join_fill(&self->join);
+	if (self->data.n_feeds)
+		datajoin_fill(&self->data, &self->join);
+	return e;
+}
+
 static enum err run(struct mux *self)
 {
 	struct packet p;
 	enum err e;
 
 	for (;;) {
-		e = self->video.is_open ? videojoin_next(&self->video, &self->join, &p) : join_next(&self->join, &p);
+		e = next_packet(self, &p);
 		if (e == ERR_AGAIN) {
 			if ((e = settle(self)))
 				break;
-			if ((e = self->video.is_open ? videojoin_fill(&self->video, &self->join) : join_fill(&self->join))) {
+			if ((e = fill(self))) {
 				self->why = self->join.why;
 				break;
 			}
@@ -362,8 +403,15 @@ static enum err run(struct mux *self)
 		join_describe_loss(&self->join, &self->why);
 		e = ERR_CUT;
 	}
-	if (e == ERR_OK && self->video.feed.is_cut) {
-		self->why = self->video.feed.why;
+	const struct videofeed *feed = video_feed(self);
+	if (e == ERR_OK)
+		e = bulkout_finish(&self->bulk, &self->why);
+	if (e == ERR_OK && feed->is_cut) {
+		self->why = feed->why;
+		e = ERR_CUT;
+	}
+	if (e == ERR_OK && datajoin_cut(&self->data)) {
+		self->why = *datajoin_cut(&self->data);
 		e = ERR_CUT;
 	}
 	return explain(self, e);
@@ -412,8 +460,12 @@ static void choose_format(struct mux *self)
 	self->is_stream = self->format == SINK_WEIR;
 	if (self->is_stream && (o->split_every.is_set || o->split_on_clock || o->sync))
 		tool_usage(t, o->sync ? "--sync" : "--split-every", "is for audio files with -o; a weir stream keeps what came as it came");
-	if (self->video_options.live && !self->video_options.spec)
-		tool_usage(t, "--live", "is for --video");
+	if (self->video_options.live && !self->video_options.spec && !self->data_specs.n)
+		tool_usage(t, "--live", "is for --video and --data");
+	if (self->bulk_fd >= 0 && !self->video_options.spec)
+		tool_usage(t, "--bulk-fd", "is for --video");
+	if (self->data_specs.n && !self->is_stream)
+		tool_usage(t, "--data", "goes into a weir stream, not into %s", sink_format_name((enum sink_format)self->format));
 	if (self->video_options.spec && !self->is_stream)
 		tool_usage(t, "--video", "goes into a weir stream, not into %s", sink_format_name((enum sink_format)self->format));
 }
@@ -502,7 +554,10 @@ static bool stdin_is_input(const struct mux *self)
 {
 	struct stat st;
 
-	if (self->video.feed.fd == STDIN_FILENO || fstat(STDIN_FILENO, &st))
+	for (unsigned i = 0; i < self->data.n_feeds; i++)
+		if (self->data.feeds[i].feed.fd == STDIN_FILENO)
+			return false;
+	if ((self->video_options.spec && video_feed(self)->fd == STDIN_FILENO) || fstat(STDIN_FILENO, &st))
 		return false;
 	return S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || S_ISREG(st.st_mode);
 }
@@ -521,12 +576,19 @@ static enum err open_inputs(struct mux *self, int argc, char **argv)
 
 	if (self->video_options.spec) {
 		self->video_options.stop = &tool_stop;
-		if ((e = videojoin_open(&self->video, &self->video_options, &self->why)))
+		if (self->bulk_fd >= 0 && (e = bulkout_open(&self->bulk, (int)self->bulk_fd, "mux", &self->video_options, &self->why)))
+			return e;
+		if (self->bulk_fd < 0 && (e = videojoin_open(&self->video, &self->video_options, &self->why)))
 			return e;
 		videojoin_attach(&self->video, &self->writer);
-		o.with_others = true;
-		o.no_input = !stdin_is_input(self);
 	}
+	if (self->data_specs.n) {
+		if ((e = datajoin_open(&self->data, &self->tool, &self->stats, self->data_specs.value, self->data_specs.n, self->video_options.live, &self->why)))
+			return e;
+		datajoin_attach(&self->data, &self->writer);
+	}
+	o.with_others = self->video_options.spec || self->data_specs.n;
+	o.no_input = o.with_others && !stdin_is_input(self);
 	return join_open(&self->join, argv + 1, (unsigned)(argc - 1), &o, &self->why);
 }
 
@@ -536,7 +598,7 @@ int main(int argc, char **argv)
 		{ "weir", SINK_WEIR }, { "opus", SINK_OPUS }, { "wav", SINK_WAV }, { "w64", SINK_W64 }, { "rf64", SINK_RF64 },
 		{ "flac", SINK_FLAC }, { "caf", SINK_CAF }, { "aiff", SINK_AIFF }, { "raw", SINK_RAW }, { NULL, 0 },
 	};
-	static struct mux mux = { .start_db = NAN };
+	static struct mux mux = { .start_db = NAN, .bulk_fd = -1 };
 	struct mux *self = &mux;
 	enum err e;
 	const struct opt options[] = {
@@ -548,8 +610,11 @@ int main(int argc, char **argv)
 		OPT_TIME(0, "split-every", "TIME", &self->takes_options.split_every, 0, 31536000, "begin a new file every so often, at the very frame"),
 		OPT_FLAG(0, "split-on-clock", &self->takes_options.split_on_clock, "cut at multiples of that on the wall clock (UTC)"),
 		OPT_STRING(0, "video", "VIDEO", &self->video_options.spec, "raw frames as a track: FIFO[,WIDTHxHEIGHT,FORMAT,FPS], the rest by a y4m header"),
-		OPT_FLAG(0, "live", &self->video_options.live, "the video comes live: rather drop frames than wait, place them by the clock"),
+		OPT_LIST(0, "data", "DATA", &self->data_specs, "messages as a track: FIFO[,name=NAME,lossy,text|json|bytes|osc|midi]; repeatable"),
+		OPT_INT(0, "bulk-fd", "FD", &self->bulk_fd, 3, 1048575, "write the video to this descriptor, as a stream of its own"),
+		OPT_FLAG(0, "live", &self->video_options.live, "video and messages come live: rather drop than wait, place them by the clock"),
 		OPT_FLAG(0, "sync", &self->takes_options.sync, "all files begin and end together, with silence where a track does not"),
+		OPT_TIME(0, "max-gap", "TIME", &self->takes_options.max_gap, 0, 31536000, "a longer gap is no silence, but begins a new file (1h)"),
 		OPT_DB(0, "start-above", &self->start_db, -150, 0, "record on level: a file begins where a sample is above this"),
 		OPT_STRING(0, "stop-below", "LEVEL:TIME", &self->stop_below, "a file ends when all were below this for so long (2 s)"),
 		OPT_TIME(0, "pre-roll", "TIME", &self->preroll, 0, LEVELTAKES_MAX_PREROLL_S, "begin files so long before that; default 500ms"),
@@ -567,8 +632,8 @@ int main(int argc, char **argv)
 	stats_key(&self->stats, "clipped_samples", &self->clipped_samples);
 	stats_key(&self->stats, "files", &self->files);
 	if (self->video_options.spec) {
-		stats_key(&self->stats, "video_frames", &self->video.feed.n_frames);
-		stats_key(&self->stats, "video_dropped", &self->video.feed.n_dropped);
+		stats_key(&self->stats, "video_frames", &video_feed(self)->n_frames);
+		stats_key(&self->stats, "video_dropped", &video_feed(self)->n_dropped);
 	}
 	if ((e = open_output(self)) || (e = open_inputs(self, argc, argv)))
 		goto out;
@@ -584,7 +649,9 @@ out:
 	if (e && self->file.path && !self->begun)
 		sinkfile_discard(&self->file);
 	leveltakes_release(&self->level);
+	bulkout_release(&self->bulk);
 	videojoin_release(&self->video);
+	datajoin_release(&self->data);
 	takes_release(&self->takes);
 	writer_release(&self->writer);
 	sinkfile_release(&self->file);

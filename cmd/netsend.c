@@ -3,6 +3,7 @@
 #include "rt/clock.h"
 #include "tool/input.h"
 #include "tool/keyfile.h"
+#include "tool/linkout.h"
 #include "tool/progress.h"
 #include "tool/select.h"
 #include "tool/sender.h"
@@ -25,6 +26,10 @@ struct netsend {
 	struct progress progress;
 	struct sender sender;
 	struct sender_options options;
+	struct linkout links;     /* to those of the destinations that are weir:// */
+	struct url weir[SENDER_MAX_URLS];
+	unsigned n_weir;
+	uint8_t psk[SEAL_PSK_BYTES];
 	struct keyfile key;
 	struct opt_list wanted, sdp_paths;
 	struct select_hits hits;
@@ -36,6 +41,7 @@ struct netsend {
 	bool over, has_held;
 	struct packet held;       /* waits for room */
 	unsigned n_passed_over;   /* tracks */
+	unsigned n_carried;       /* tracks that go over weir:// alone */
 	struct err_why why;
 };
 
@@ -62,25 +68,37 @@ static enum err take_track(struct netsend *n, const struct packet *k)
 	select_note(&n->hits, &n->wanted, t);
 	if (!select_match(&n->wanted, t))
 		return ERR_OK;
+	n->links.is_live = n->in.is_stream && !n->from_file && (n->in.reader.stream.flags & PACKET_STREAM_LIVE);
+	if (n->n_weir && (e = linkout_stream(&n->links, &n->in.reader.stream, &n->why)))
+		return e;
+	if (n->n_weir && t->kind != TRACK_AUDIO) {
+		n->n_carried++;
+		return linkout_track(&n->links, t, NULL, 0, &tool_stop, &n->why);
+	}
 	n->sender.o.is_live = n->in.is_stream && !n->from_file && (n->in.reader.stream.flags & PACKET_STREAM_LIVE);
 	unsigned n_before = n->sender.n_flows;
 	e = sender_track(&n->sender, t, &n->why);
-	if (e == ERR_ARG && !n->wanted.n && strcmp(n->why.thing, "--packet-time")) {
+	if (e == ERR_FORMAT && !n->wanted.n) {
 		/* Nobody asked for this one by name: the others go. */
 		snprintf(thing, sizeof(thing), "track %u", t->id);
 		tool_warn(&n->tool, thing, "%s", n->why.reason);
 		n->n_passed_over++;
 		return ERR_OK;
 	}
+	if (!e && n->n_weir)
+		e = linkout_track(&n->links, t, NULL, 0, &tool_stop, &n->why);
 	return !e && n->told && n->sender.n_flows != n_before ? describe(n) : e;
 }
 
 /* One packet of the input.  Returns: ERR_AGAIN: it waits for room. */
 static enum err take(struct netsend *n, struct packet *k)
 {
+	const struct track *t = n->n_weir && k->track ? input_track(&n->in, k->track) : NULL;
 	struct packet_end end;
 	enum err e;
 
+	if (t && t->kind != TRACK_AUDIO && k->type != PACKET_TRACK)
+		return select_match(&n->wanted, t) ? linkout_take(&n->links, k, t) : ERR_OK;
 	switch (k->type) {
 	case PACKET_TRACK:
 		return take_track(n, k);
@@ -139,11 +157,12 @@ static void count(struct netsend *n)
 /* Until something is due, or something came. */
 static enum err wait(struct netsend *n, int64_t next_ns)
 {
-	struct pollfd p[SENDER_MAX_URLS + 1];
+	struct pollfd p[SENDER_MAX_URLS + LINKOUT_MAX + 1];
 	unsigned n_polls = sender_polls(&n->sender, p);
 	int64_t wait_ns = next_ns == INT64_MAX ? LONGEST_WAIT_NS : next_ns - clock_now_ns();
 	bool hears = n->waits && !n->over;
 
+	n_polls += linkout_polls(&n->links, p + n_polls);
 	if (hears)
 		p[n_polls] = (struct pollfd){ .fd = n->in.fd, .events = POLLIN };
 	wait_ns = wait_ns < 0 ? 0 : wait_ns > LONGEST_WAIT_NS ? LONGEST_WAIT_NS : wait_ns;
@@ -165,6 +184,8 @@ static enum err run(struct netsend *n)
 			return e;
 		int64_t next_ns = sender_work(&n->sender);
 		count(n);
+		if (n->n_weir)
+			linkout_work(&n->links);
 		if (tool_stop || (n->over && sender_is_empty(&n->sender)))
 			return ERR_OK;
 		if ((e = wait(n, next_ns)))
@@ -179,11 +200,13 @@ static enum err finish(struct netsend *n)
 
 	sender_bye(&n->sender);
 	count(n);
-	if (tool_stop)
-		return ERR_OK;
+	enum packet_end_reason reason = tool_stop ? PACKET_END_INTERRUPTED : input_is_cut(&n->in) ? PACKET_END_TRUNCATED : PACKET_END_NORMAL;
+	enum err e = n->n_weir ? linkout_end(&n->links, reason, &tool_stop, &n->why) : ERR_OK;
+	if (e || tool_stop)
+		return tool_stop ? ERR_OK : e;
 	if (select_missing(&n->hits, &n->wanted, text))
 		return err_say(&n->why, ERR_FORMAT, text, "no such track in the input");
-	if (n->sender.n_flows == 0 && !n->n_passed_over && !input_is_cut(&n->in))
+	if (n->sender.n_flows == 0 && !n->n_passed_over && !n->n_carried && !input_is_cut(&n->in))
 		return err_say(&n->why, ERR_FORMAT, n->in.name, "has no sound to send");
 	if (n->sender.n_flows == 0 && n->n_passed_over)
 		return err_say(&n->why, ERR_FORMAT, n->in.name, "has no track that can be sent");
@@ -221,7 +244,7 @@ static const char *sort_operands(struct netsend *n, char *const *operands, int n
 
 		if (!url_is_url(operands[i])) {
 			if (input)
-				tool_usage(&n->tool, operands[i], "one input at most, and it is '%s'; destinations are rtp://HOST:PORT or srtp://HOST:PORT", input);
+				tool_usage(&n->tool, operands[i], "one input at most, and it is '%s'; destinations are rtp://, srtp:// or weir://HOST:PORT", input);
 			input = operands[i];
 			continue;
 		}
@@ -229,10 +252,12 @@ static const char *sort_operands(struct netsend *n, char *const *operands, int n
 			tool_usage(&n->tool, operands[i], "more than %u destinations", SENDER_MAX_URLS);
 		if (url_parse(u, operands[i], &n->why))
 			tool_usage(&n->tool, n->why.thing, "%s", n->why.reason);
-		if (u->scheme != URL_RTP && u->scheme != URL_SRTP)
-			tool_usage(&n->tool, operands[i], "goes to rtp://HOST:PORT or srtp://HOST:PORT");
+		if (u->scheme != URL_RTP && u->scheme != URL_SRTP && u->scheme != URL_WEIR)
+			tool_usage(&n->tool, operands[i], "goes to rtp://, srtp:// or weir://HOST:PORT");
 		if (!*u->host)
 			tool_usage(&n->tool, operands[i], "has no host to send to");
+		if (u->scheme == URL_WEIR)
+			n->weir[n->n_weir++] = *u;
 		agree(n, u, operands[i]);
 		n->options.n_urls++;
 	}
@@ -280,11 +305,22 @@ static void take_key(struct netsend *n, const char *path)
 
 	for (unsigned i = 0; i < n->options.n_urls; i++)
 		needed |= n->options.urls[i].scheme == URL_SRTP;
-	if (!needed && path)
-		tool_usage(&n->tool, "--key-file", "nothing is encrypted: srtp:// is");
-	if (!needed)
+	if (!needed && !n->n_weir && path)
+		tool_usage(&n->tool, "--key-file", "nothing is encrypted: srtp:// and weir:// are");
+	if (!needed && !n->n_weir)
 		return;
 	e = keyfile_load(&n->key, path, &n->tool, &n->why);
+	/* weir:// is sealed when there is a key, and its sound goes as srtp:// does. */
+	for (unsigned i = 0; i < n->options.n_urls; i++) {
+		struct url *u = &n->options.urls[i];
+
+		if (u->scheme == URL_WEIR)
+			u->scheme = e == ERR_END ? URL_RTP : URL_SRTP;
+	}
+	if (!e && n->n_weir && (!n->key.has_secret || secret_seal(&n->key.secret, n->psk)))
+		tool_usage(&n->tool, "weir://", "needs a key of weir's own, not one for other programs: `weir keygen` makes one");
+	if (e == ERR_END && !needed)
+		return;
 	if (e == ERR_END)
 		tool_usage(&n->tool, "srtp://", "needs a key: --key-file FILE, or WEIR_KEY in the environment");
 	if (e)
@@ -329,6 +365,8 @@ static void count_more(struct netsend *n)
 
 	for (unsigned i = 0; i < ARRAY_LEN(keys); i++)
 		stats_key(&n->stats, keys[i].key, keys[i].value);
+	if (n->n_weir)
+		linkout_count(&n->links, &n->stats);
 }
 
 int main(int argc, char **argv)
@@ -345,7 +383,7 @@ int main(int argc, char **argv)
 	const struct opt options[] = {
 		OPT_LIST('t', "track", "TRACK", &n.wanted, "send only these tracks: number, name or kind"),
 		OPT_CHOICE('f', "format", "FORMAT", &format, formats, "PCM goes as s16 (L16), s24 (L24), or auto: s16 as it is, the rest as s24 (auto)"),
-		OPT_TIME(0, "packet-time", "TIME", &n.options.packet_time, 0.00001, 1, "of PCM in a packet (what comes in one, else up to 5ms)"),
+		OPT_TIME(0, "packet-time", "TIME", &n.options.packet_time, 0.0001, 1, "of PCM in a packet (what comes in one, else up to 5ms)"),
 		OPT_LIST(0, "sdp", "FILE", &n.sdp_paths, "write the session description; the n-th is for the n-th destination"),
 		OPT_FLAG(0, "sdp-key", &with_key, "write the key of srtp:// into it, for programs that look for it there"),
 		OPT_FLAG('y', "force", &replace, "replace an existing file"),
@@ -385,7 +423,8 @@ int main(int argc, char **argv)
 	count_more(&n);
 	/* Packets leave at their moment, not in the 50 µs after it. */
 	prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
-	if ((e = open_input(&n, input)) || (e = sender_open(&n.sender, &n.options, &n.tool, &n.stats, &n.why)) || (e = stats_begin(&n.stats, &n.tool, &n.why)))
+	if ((e = open_input(&n, input)) || (e = linkout_open(&n.links, &n.tool, n.weir, n.n_weir, n.key.has_secret ? n.psk : NULL, &n.why)) ||
+		(e = sender_open(&n.sender, &n.options, &n.tool, &n.stats, &n.why)) || (e = stats_begin(&n.stats, &n.tool, &n.why)))
 		goto out;
 	progress_begin(&n.progress, &n.tool);
 	e = run(&n);
@@ -397,7 +436,9 @@ out:
 	progress_end(&n.progress);
 	stats_end(&n.stats);
 	sender_release(&n.sender);
+	linkout_release(&n.links);
 	input_release(&n.in);
+	secret_wipe(n.psk, sizeof(n.psk));
 	keyfile_wipe(&n.key);
 	return tool_end(&n.tool, e, &n.why);
 }

@@ -46,6 +46,8 @@ static const struct weir_row {
 	{ "mux", "join streams, or write tracks to files" },
 	{ "demux", "take packets out of files and streams, undecoded" },
 	{ "impair", "what a bad network does, to a stream or to datagrams" },
+	{ "netsend", "send the sound of a stream over the network by RTP" },
+	{ "netrecv", "hear RTP, and write its senders as tracks of a stream" },
 	{ "meter", "levels, loudness, silence and losses of each track" },
 	{ "play", "a PCM track is heard on sound devices" },
 	{ "inspect", "print and verify streams" },

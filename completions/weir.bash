@@ -10,12 +10,15 @@ _weir_options()
 	decode) echo "-f --format --no-dither -t --track -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	resample) echo "-r --rate -q --quality --phase -f --format --no-dither -j --jobs -t --track --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	mix) echo "-t --track -g --gain --pan --matrix --control --spool -r --rate -c --channels -f --format --no-dither -n --name --limiter --normalize --minus --self --live -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
-	mux) echo "-o --output --format -y --force -t --track --tag --split-every --split-on-clock --video --live --sync --start-above --stop-below --pre-roll --rf64-above -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
+	mux) echo "-o --output --format -y --force -t --track --tag --split-every --split-on-clock --video --data --live --sync --start-above --stop-below --pre-roll --rf64-above -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	demux) echo "-t --track --split -o --output --video --frames -y --force -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	impair) echo "--loss --burst --lose-every --delay --jitter --jitter-shape --spikes --stalls --trace --record-trace --overtake --drift --reorder --reorder-by --duplicate --bandwidth --queue --seed -t --track --deadline --raw --direction -d --duration -y --force -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
+	netsend) echo "-t --track -f --format --packet-time --sdp --sdp-key -y --force --redundancy --key-file --iface --ttl --rtcp --port-step --pt --seq --timestamp --ssrc --session --fast -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
+	netrecv) echo "--codec --pt -r --rate -c --channels --from --max-senders --key-file --latency --glitches --no-retime --retime --block -d --duration --record-trace --replay --on-join --on-leave -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	meter) echo "--json --interval --report --plot -y --force --through -t --track --compare --fail-above --silence --dual-mono --levels-only -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
-	play) echo "-t --track --volume --latency -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
+	play) echo "-t --track --volume --latency --reconnect --no-sync -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	inspect) echo "--json --verify -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
+	keygen) echo "-o --output -y --force --profile --sdes --passphrase -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	top) echo "--interval --once --json -q --quiet -v --verbose --stats --stats-file -h --help --version" ;;
 	esac
 }
@@ -70,6 +73,7 @@ _weir_value()
 	mux:--tag) echo "@none" ;;
 	mux:--split-every) echo "@none" ;;
 	mux:--video) echo "@none" ;;
+	mux:--data) echo "@none" ;;
 	mux:--start-above) echo "@none" ;;
 	mux:--stop-below) echo "@none" ;;
 	mux:--pre-roll) echo "@none" ;;
@@ -103,6 +107,38 @@ _weir_value()
 	impair:--direction) echo "both there back" ;;
 	impair:-d | impair:--duration) echo "@none" ;;
 	impair:--stats-file) echo "@file" ;;
+	netsend:-t | netsend:--track) echo "@none" ;;
+	netsend:-f | netsend:--format) echo "auto s16 s24" ;;
+	netsend:--packet-time) echo "@none" ;;
+	netsend:--sdp) echo "@file" ;;
+	netsend:--redundancy) echo "@none" ;;
+	netsend:--key-file) echo "@file" ;;
+	netsend:--iface) echo "@none" ;;
+	netsend:--ttl) echo "@none" ;;
+	netsend:--rtcp) echo "mux next-port off" ;;
+	netsend:--port-step) echo "@none" ;;
+	netsend:--pt) echo "@none" ;;
+	netsend:--seq) echo "@none" ;;
+	netsend:--timestamp) echo "@none" ;;
+	netsend:--ssrc) echo "@none" ;;
+	netsend:--session) echo "@none" ;;
+	netsend:--stats-file) echo "@file" ;;
+	netrecv:--codec) echo "opus l16 l24" ;;
+	netrecv:--pt) echo "@none" ;;
+	netrecv:-r | netrecv:--rate) echo "@none" ;;
+	netrecv:-c | netrecv:--channels) echo "@none" ;;
+	netrecv:--from) echo "@none" ;;
+	netrecv:--max-senders) echo "@none" ;;
+	netrecv:--key-file) echo "@file" ;;
+	netrecv:--latency) echo "@none" ;;
+	netrecv:--glitches) echo "@none" ;;
+	netrecv:--block) echo "@none" ;;
+	netrecv:-d | netrecv:--duration) echo "@none" ;;
+	netrecv:--record-trace) echo "@file" ;;
+	netrecv:--replay) echo "@file" ;;
+	netrecv:--on-join) echo "@none" ;;
+	netrecv:--on-leave) echo "@none" ;;
+	netrecv:--stats-file) echo "@file" ;;
 	meter:--interval) echo "@none" ;;
 	meter:--report) echo "@file" ;;
 	meter:--plot) echo "@file" ;;
@@ -116,12 +152,16 @@ _weir_value()
 	play:--latency) echo "@none" ;;
 	play:--stats-file) echo "@file" ;;
 	inspect:--stats-file) echo "@file" ;;
+	keygen:-o | keygen:--output) echo "@file" ;;
+	keygen:--profile) echo "aead sha1" ;;
+	keygen:--passphrase) echo "@file" ;;
+	keygen:--stats-file) echo "@file" ;;
 	top:--interval) echo "@none" ;;
 	top:--stats-file) echo "@file" ;;
 	esac
 }
 
-_weir_tools="capture encode decode resample mix mux demux impair meter play inspect top"
+_weir_tools="capture encode decode resample mix mux demux impair netsend netrecv meter play inspect keygen top"
 
 _weir()
 {

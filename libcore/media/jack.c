@@ -28,7 +28,7 @@
 	X(client_open) X(client_close) X(get_client_name) X(activate) X(deactivate) X(set_process_callback) X(on_info_shutdown) \
 	X(get_sample_rate) X(get_buffer_size) X(port_register) X(port_get_buffer) X(port_name) X(port_connected) X(connect) X(get_ports) \
 	X(port_by_name) X(port_flags) X(port_get_latency_range) X(last_frame_time) X(get_cycle_times) X(get_time) X(free) X(set_error_function) X(set_info_function) \
-	X(set_thread_init_callback) X(set_xrun_callback)
+	X(set_xrun_callback)
 
 struct library {
 #define MEMBER(name) __typeof__(jack_##name) *name;
@@ -56,7 +56,7 @@ struct jack {
 	jack_nframes_t next_frame;
 	int32_t suspect_frames;   /* a jump that was seen once */
 	int64_t clock_ahead_ns;   /* what CLOCK_MONOTONIC shows more than JACK's clock */
-	bool knows_clock;
+	bool knows_clock, role_taken;
 	atomic_uint idle_cycles;  /* since everything was played */
 	bool active;
 };
@@ -115,13 +115,6 @@ static int on_xrun(void *user)
 	if (j->to && atomic_load(&j->go))
 		livesource_warn(j->to);
 	return 0;
-}
-
-static void on_thread(void *user)
-{
-	struct jack *j = user;
-
-	live_begin_deadline("jack", false, j->to ? &j->to->scheduling : &j->from->scheduling);
 }
 
 /*
@@ -189,6 +182,10 @@ static int on_cycle(jack_nframes_t n_frames, void *user)
 	/* By when the cycles before came: what the server calculates of its own cycle is smooth, and says nothing of this one. */
 	struct tick *t = j->to ? atomic_load_explicit(&j->to->tick, memory_order_relaxed) : atomic_load_explicit(&j->from->tick, memory_order_relaxed);
 
+	/* In the first cycle, and not where the library offers it: that is called on others of its threads, too. */
+	if (!j->role_taken)
+		live_begin_deadline("jack", false, j->to ? &j->to->scheduling : &j->from->scheduling);
+	j->role_taken = true;
 	tick_begin(t, (int64_t)n_frames * UNITS_NS_PER_S / j->rate_hz);
 	/* A connection counts from the next cycle on. */
 	if (go && j->warm_cycles < WARM_CYCLES) {
@@ -356,7 +353,6 @@ static enum err jack_open(void **state, enum live_way way, const struct live_arg
 		snprintf(format->note, sizeof(format->note), "%u channels and %u ports to connect them to", j->channels, j->n_targets);
 	j->lib.set_process_callback(j->client, on_cycle, j);
 	j->lib.on_info_shutdown(j->client, on_shutdown, j);
-	j->lib.set_thread_init_callback(j->client, on_thread, j);
 	j->lib.set_xrun_callback(j->client, on_xrun, j);
 out:
 	if (e)

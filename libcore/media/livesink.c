@@ -59,7 +59,7 @@ static void end_absence(struct livesink *l)
 {
 	char text[96];
 
-	l->away = l->started = false;
+	l->away = l->started = l->taken_any = false;
 	/* A stream that went on without it goes on from where it is. */
 	if (!l->waits)
 		ring_consume(&l->ring, ring_fill(&l->ring));
@@ -67,7 +67,7 @@ static void end_absence(struct livesink *l)
 		varirate_reset(&l->follow.v);
 		clock_fit_init(&l->follow.line, l->format.rate_hz);
 		livefollow_disturb(&l->follow, false, clock_now_ns());
-		l->given_frames = atomic_load(&l->said_taken_frames) - atomic_load(&l->counts.silent_frames) + fill_frames(l);
+		l->given_frames = atomic_load(&l->said_taken_frames) - atomic_load(&l->counts.silent_frames) + atomic_load(&l->counts.skipped_frames) + fill_frames(l);
 	}
 	snprintf(text, sizeof(text), "is back after %.3f s", (double)(clock_now_ns() - l->away_ns) / UNITS_NS_PER_S);
 	tell(l, text);
@@ -181,7 +181,7 @@ static void observe(struct livesink *l, size_t n_frames)
 	if (underruns != l->seen_underruns)
 		livefollow_disturb(&l->follow, false, now_ns);
 	l->seen_underruns = underruns;
-	silent = atomic_load_explicit(&l->counts.silent_frames, memory_order_relaxed);
+	silent = atomic_load_explicit(&l->counts.silent_frames, memory_order_relaxed) - atomic_load_explicit(&l->counts.skipped_frames, memory_order_relaxed);
 	livefollow_arrive(&l->follow, (uint32_t)n_frames, (int64_t)(l->given_frames + silent), now_ns);
 }
 
@@ -385,6 +385,7 @@ enum err livesink_open(struct livesink *l, const char *spec, const struct track 
 	l->stop = o->stop;
 	l->keeps = o->keep;
 	l->waits = o->waits;
+	l->skips = o->skips;
 	l->tell = o->tell;
 	l->tell_user = o->tell_user;
 	snprintf(l->name, sizeof(l->name), "%s", format.device);

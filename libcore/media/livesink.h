@@ -22,9 +22,12 @@
 
 #include <stdatomic.h>
 
+#define LIVESINK_SETTLE_NS 1500000000LL /* sooner than livefollow.h begins to measure */
+
 struct livesink_counts {
 	atomic_uint_fast64_t played_frames; /* of the ring */
 	atomic_uint_fast64_t underruns, silent_frames;
+	atomic_uint_fast64_t skipped_frames; /* too old at a beginning: not played */
 	atomic_uint_fast64_t fill_low_frames; /* least that was found in the ring while playing; UINT64_MAX at first */
 	atomic_uint_fast64_t fill_high_frames; /* most */
 };
@@ -41,6 +44,9 @@ struct livesink {
 	bool starved;             /* waits for the threshold */
 	bool saw_end;             /* in livesink_begin(): what it found was all there will be */
 	uint64_t taken_frames;    /* played or silent */
+	bool skips, taken_any;    /* see livesink_options; something was played */
+	uint32_t settle_frames;   /* so many more belong to a beginning */
+	uint32_t window_frames, window_low_frames; /* since the last look, and the least there was then */
 	/* both */
 	struct livesink_counts counts;
 	_Atomic(struct tick *) tick; /* where the adapter's callbacks are measured; NULL: nowhere */
@@ -91,6 +97,11 @@ struct livesink_options {
 	double volume_db;
 	const volatile sig_atomic_t *stop;
 	bool follows;             /* the stream may come in real time, by another clock */
+	/*
+	 * The stream is live: what has piled up while the device began, or while it had nothing to play, is skipped in the
+	 * LIVESINK_SETTLE_NS after that, down to the threshold; else it would be heard late for good.
+	 */
+	bool skips;
 	int64_t spare_ns;         /* room beside the threshold; 0: 250 ms */
 	bool keep, waits;         /* see above */
 	livesink_tell *tell;      /* with keep; may be NULL */

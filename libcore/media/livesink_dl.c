@@ -1,11 +1,45 @@
 /* The callback's side of a livesink. */
 #include "media/livesink.h"
 
+#include "base/units.h"
+
 #include <string.h>
+
+#define LOOK_NS (UNITS_NS_PER_S / 10)
 
 static void add(atomic_uint_fast64_t *counter, uint64_t n)
 {
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_relaxed);
+}
+
+/*
+ * At a beginning, every LOOK_NS: the least that was there since the last look was never needed, so beyond the threshold it is only
+ * delay.  Returns: frames that were skipped.
+ */
+static size_t skip(struct livesink *l, size_t there, uint32_t n_frames)
+{
+	uint32_t keep = l->threshold_frames > n_frames ? l->threshold_frames : n_frames;
+	size_t n;
+
+	if (there < l->window_low_frames)
+		l->window_low_frames = (uint32_t)there;
+	l->window_frames += n_frames;
+	if (l->window_frames < units_from_ns(LOOK_NS, l->format.rate_hz, 1))
+		return 0;
+	n = l->window_low_frames > keep ? l->window_low_frames - keep : 0;
+	ring_consume(&l->ring, n * l->frame_bytes);
+	add(&l->counts.skipped_frames, n);
+	l->settle_frames -= l->window_frames < l->settle_frames ? l->window_frames : l->settle_frames;
+	l->window_frames = 0;
+	l->window_low_frames = UINT32_MAX;
+	return n;
+}
+
+static void begin_settling(struct livesink *l)
+{
+	l->settle_frames = (uint32_t)units_from_ns(LIVESINK_SETTLE_NS, l->format.rate_hz, 1);
+	l->window_frames = 0;
+	l->window_low_frames = UINT32_MAX;
 }
 
 WEIR_DEADLINE uint32_t livesink_begin(struct livesink *l, uint32_t n_frames, const uint8_t **frames)
@@ -15,11 +49,16 @@ WEIR_DEADLINE uint32_t livesink_begin(struct livesink *l, uint32_t n_frames, con
 	uint8_t *bytes;
 	size_t there = ring_peek(&l->ring, &bytes) / l->frame_bytes;
 
-	*frames = bytes;
 	l->saw_end = ended;
 	if (l->starved && !ended && there < l->threshold_frames)
 		return 0;
+	if (l->starved || !l->taken_any)
+		begin_settling(l);
 	l->starved = false;
+	l->taken_any = true;
+	if (l->skips && l->settle_frames && !ended && skip(l, there, n_frames))
+		there = ring_peek(&l->ring, &bytes) / l->frame_bytes;
+	*frames = bytes;
 	if (!ended && there < atomic_load_explicit(&l->counts.fill_low_frames, memory_order_relaxed))
 		atomic_store_explicit(&l->counts.fill_low_frames, there, memory_order_relaxed);
 	if (there > atomic_load_explicit(&l->counts.fill_high_frames, memory_order_relaxed))

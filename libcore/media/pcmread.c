@@ -108,7 +108,8 @@ static void say_end(struct source *s, struct pcmread *r, size_t tail_bytes, cons
 	uint64_t got = r->in.offset_bytes - r->data_offset_bytes;
 
 	if (!r->extent.to_end && r->left_bytes) {
-		s->lost_frames = r->left_bytes / r->file_frame_bytes;
+		/* One of which a part is there is missing as well. */
+		s->lost_frames = r->extent.promised_bytes / r->file_frame_bytes - (uint64_t)r->pos;
 		source_warn(s, "cut short: %" PRIu64 " of %" PRIu64 " bytes of audio are there (%" PRId64 " frames, %" PRIu64 " missing)", got,
 			r->extent.promised_bytes, r->pos, s->lost_frames);
 		s->damaged_bytes += tail_bytes;

@@ -243,7 +243,7 @@ static enum err open_any(struct sinkfile *f, const char *path, const struct sink
 	enum err e = strcmp(path, "-") ? check_name(path, args->force, &as_is, &f->why) : open_stdout(f, args);
 	if (!e && strcmp(path, "-"))
 		e = as_is ? open_as_is(f, args) : open_part(f);
-	if (!e && isatty(f->fd))
+	if (!e && !args->is_text && isatty(f->fd))
 		e = err_say(&f->why, ERR_ARG, sinkfile_place(f), "is a terminal; write to a file or a pipe");
 	return e;
 }

@@ -26,6 +26,7 @@
 
 struct sinkfile_args {
 	bool force;                        /* an existing file may be replaced */
+	bool is_text;                      /* a terminal may have it */
 	bool wait;                         /* wait for the reader of a FIFO; else ERR_AGAIN */
 	int stdout_fd;                     /* what "-" means */
 	const volatile sig_atomic_t *stop; /* ends that wait; NULL never */

@@ -87,3 +87,18 @@ void ring_release(struct ring *r)
 		munmap(r->bytes, 2 * r->size_bytes);
 	memset(r, 0, sizeof(*r));
 }
+
+void ring_rewind(struct ring *r, size_t most_bytes, size_t least_bytes)
+{
+	uint64_t head = atomic_load_explicit(&r->head_bytes, memory_order_relaxed);
+	uint64_t n_bytes = atomic_load_explicit(&r->tail_bytes, memory_order_relaxed) - head;
+	size_t at = (size_t)(head & (r->size_bytes - 1));
+
+	/* What lies across the end is there twice: moving would run into itself. */
+	if (n_bytes > most_bytes || at < least_bytes || at + n_bytes > r->size_bytes)
+		return;
+	memmove(r->bytes, r->bytes + at, (size_t)n_bytes);
+	head += r->size_bytes - at;
+	atomic_store_explicit(&r->head_bytes, head, memory_order_relaxed);
+	atomic_store_explicit(&r->tail_bytes, head + n_bytes, memory_order_relaxed);
+}

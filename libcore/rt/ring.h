@@ -35,6 +35,12 @@ WEIR_DEADLINE size_t ring_peek(const struct ring *r, uint8_t **bytes);
 /* n_bytes of it are done with. */
 WEIR_DEADLINE void ring_consume(struct ring *r, size_t n_bytes);
 
+/*
+ * Where one thread is producer and consumer: begin again at the front, so that no more memory is used than has to be, if what would
+ * move for that is at most most_bytes and least_bytes lie before it.  What was peeked at and not consumed moves.
+ */
+void ring_rewind(struct ring *r, size_t most_bytes, size_t least_bytes);
+
 /* ---- Writing: the producer's thread only ---- */
 
 /* What can be written, contiguous at *bytes. */

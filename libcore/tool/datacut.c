@@ -41,12 +41,12 @@ static enum err next_prefixed(const struct datacut *c, const uint8_t *bytes, siz
 	uint32_t length = c->form == DATACUT_LE32 ? get_le32(bytes) : get_be32(bytes);
 	if (length > DATACUT_MAX_BYTES)
 		return ERR_LIMIT;
+	if (n_bytes - DATACUT_PREFIX_BYTES < length)
+		return is_end ? ERR_FORMAT : ERR_AGAIN;
 	part->at_bytes = DATACUT_PREFIX_BYTES;
 	part->n_bytes = length;
 	part->taken_bytes = DATACUT_PREFIX_BYTES + length;
-	if (part->taken_bytes <= n_bytes)
-		return ERR_OK;
-	return is_end ? ERR_FORMAT : ERR_AGAIN;
+	return ERR_OK;
 }
 
 /* Data bytes that follow a status byte (MIDI 1.0, table 1); system exclusive has as many as it likes. */
@@ -94,13 +94,14 @@ static enum err next_midi(struct datacut *c, const uint8_t *bytes, size_t n_byte
 		e = next_exclusive(c, bytes, n_bytes, is_end, part);
 	} else {
 		uint8_t status = bytes[0] >= 0x80 ? bytes[0] : c->status;
-		size_t whole = (bytes[0] >= 0x80) + data_bytes(status), i = bytes[0] >= 0x80;
+		unsigned left = data_bytes(status);
+		size_t i = bytes[0] >= 0x80;
 		part->status = bytes[0] >= 0x80 ? 0 : status;
-		while (i < whole && i < n_bytes && bytes[i] < 0x80)
-			i++;
-		if (i < whole && i == n_bytes)
+		/* A clock's byte may stand between the others, and stays there; another status byte ends what is not whole. */
+		for (; left && i < n_bytes && (bytes[i] < 0x80 || bytes[i] >= 0xF8); i++)
+			left -= bytes[i] < 0x80;
+		if (left && i == n_bytes)
 			e = is_end ? ERR_FORMAT : ERR_AGAIN;
-		/* A status byte within the data ends what was not whole; a clock's too: it is rare, and what it cuts goes as it is. */
 		part->n_bytes = part->taken_bytes = i;
 		if (!e)
 			c->status = status < 0xF0 ? status : status < 0xF8 ? 0 : c->status;

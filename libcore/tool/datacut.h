@@ -37,11 +37,11 @@ struct datacut_part {
 /*
  * The first message of the n_bytes at `bytes`; is_end: no more will follow, and a line without a newline is one.  Call again with the same
  * bytes and more, or with what follows taken_bytes.
- * Returns: ERR_OK; ERR_AGAIN: not whole yet; ERR_LIMIT: a length beyond DATACUT_MAX_BYTES; ERR_FORMAT: it ends within a message.
+ * Returns: ERR_OK; ERR_AGAIN: not whole yet (taken_bytes, if not 0, belong to nothing); ERR_LIMIT: a length beyond DATACUT_MAX_BYTES; ERR_FORMAT: it ends within a message.
  */
 enum err datacut_next(struct datacut *c, const uint8_t *bytes, size_t n_bytes, bool is_end, struct datacut_part *part) WEIR_MUSTUSE;
 
-/* The most bytes up to n (≥ 4) that end with a whole character, of what is UTF-8; n itself if it is none. */
+/* The most bytes up to n that end with a whole character, if it is UTF-8; n itself if not.  Byte n, behind them, is looked at too. */
 size_t datacut_whole_bytes(const uint8_t *bytes, size_t n);
 
 #endif

@@ -55,8 +55,12 @@ static enum err add_url(struct hearing *h, const char *text)
 
 	if ((e = url_parse(&u, text, &h->why)))
 		return e;
-	if (u.scheme != URL_RTP && u.scheme != URL_SRTP)
-		return err_say(&h->why, ERR_ARG, text, "%s:// is not heard: rtp:// or srtp://", url_scheme_name(u.scheme));
+	if (u.scheme != URL_RTP && u.scheme != URL_SRTP && u.scheme != URL_WEIR)
+		return err_say(&h->why, ERR_ARG, text, "%s:// is not heard: rtp://, srtp:// or weir://", url_scheme_name(u.scheme));
+	if (u.scheme == URL_WEIR && h->o.replay_path)
+		return err_say(&h->why, ERR_ARG, text, "a recording is of datagrams: rtp:// or srtp://");
+	h->has_link = u.scheme == URL_WEIR;
+	h->link_url = u;
 	h->is_secure = u.scheme == URL_SRTP;
 	h->port_numbers[0] = u.port;
 	h->receiver.n_ports = 1;
@@ -168,15 +172,26 @@ static enum err take_key(struct hearing *h)
 	struct keyfile k = { .has_srtp = false };
 	enum err e;
 
+	if (h->has_link) {
+		/* Sealed when there is a key; its sound comes as srtp:// does. */
+		e = keyfile_load(&k, h->o.key_file, h->tool, &h->why);
+		h->is_secure = !e;
+		if (e && e != ERR_END)
+			return e;
+		if (!e && (!k.has_secret || secret_seal(&k.secret, h->psk))) {
+			keyfile_wipe(&k);
+			return err_say(&h->why, ERR_ARG, "weir://", "needs a key of weir's own, not one for other programs: `weir keygen` makes one");
+		}
+	}
 	if (!h->is_secure) {
 		if (h->o.key_file)
 			return err_say(&h->why, ERR_ARG, "--key-file", "is for srtp://: rtp:// takes whatever comes");
 		if (!h->o.replay_path)
-			tool_warn(h->tool, "no key", "anyone may send here%s (srtp:// and --key-file let nobody else in)",
+			tool_warn(h->tool, "no key", "anyone may send here%s (a key, and srtp:// or weir://, let nobody else in)",
 				h->o.from.n ? " who can send from the addresses of --from" : "");
 		return ERR_OK;
 	}
-	if (!h->o.key_file && key_of_sdp(h, &k.srtp))
+	if (h->has_link || (!h->o.key_file && key_of_sdp(h, &k.srtp)))
 		e = ERR_OK;
 	else
 		e = keyfile_load(&k, h->o.key_file, h->tool, &h->why);
@@ -224,6 +239,46 @@ static void happened(void *user, const struct netflow *f, bool joined)
 	fact(&e, "WEIR_RATE", "%u", f->format.clock_hz);
 	fact(&e, "WEIR_CHANNELS", "%u", f->format.channels);
 	hooks_run(&h->hooks, &e);
+}
+
+/* ---- weir:// ---- */
+
+static uint16_t new_id(void *user)
+{
+	struct hearing *h = user;
+
+	return h->receiver.next_id < PACKET_MAX_TRACK ? h->receiver.next_id++ : 0;
+}
+
+/* On the local clock a sender's positions begin where it came in. */
+static int64_t shift_ns(void *user, unsigned sender, int64_t pos_ns)
+{
+	struct hearing *h = user;
+
+	(void)sender;
+	return clock_now_ns() - h->start_ns - pos_ns;
+}
+
+static bool may_link(void *user, const struct dgram_addr *from)
+{
+	struct hearing *h = user;
+
+	return receiver_may_speak(&h->receiver, from);
+}
+
+static enum err open_link(struct hearing *h)
+{
+	struct linkjoin_events events = { .user = h, .new_id = new_id, .shift_ns = h->o.retime ? shift_ns : NULL };
+	struct linkrecv_options o = { .host = h->link_url.host, .port = h->link_url.port, .psk = h->is_secure ? h->psk : NULL,
+		.max_senders = (unsigned)h->o.max_senders };
+	enum err e = linkjoin_init(&h->joined, o.max_senders, &events, &h->why);
+
+	if (e)
+		return e;
+	o.events = linkjoin_link_events(&h->joined);
+	o.events.may = may_link;
+	o.events.may_user = h;
+	return linkrecv_open(&h->link, &o, &h->why);
 }
 
 /* ---- the stream ---- */
@@ -348,6 +403,7 @@ enum err hearing_open(struct hearing *h, struct tool *t, const char *operand, co
 	if ((e = begin_output(h)))
 		return e;
 	receiver.flow.retime = h->o.retime != 0;
+	receiver.flow.trims = h->out.is_regular;
 	receiver.srtp = h->is_secure ? &h->srtp : NULL;
 	if ((e = receiver_init(&h->receiver, t, &h->out, &receiver, h->start_ns, &h->why)))
 		return e;
@@ -357,6 +413,8 @@ enum err hearing_open(struct hearing *h, struct tool *t, const char *operand, co
 	if (o->record_path && (e = arrivals_create(&h->record, o->record_path, h->start_ns, &h->why)))
 		return e;
 	begin_counting(h);
+	if (h->has_link && (e = open_link(h)))
+		return e;
 	if ((e = stats_begin(&h->stats, t, &h->why)))
 		return e;
 	progress_begin(&h->progress, t);
@@ -373,6 +431,9 @@ void hearing_release(struct hearing *h)
 		receiver_count(&h->receiver, &h->stats);
 	stats_end(&h->stats);
 	progress_end(&h->progress);
+	linkrecv_release(&h->link);
+	linkjoin_release(&h->joined);
+	secret_wipe(h->psk, sizeof(h->psk));
 	listener_release(&h->listener);
 	if (h->receiver.flows)
 		receiver_release(&h->receiver);
@@ -409,6 +470,19 @@ static enum err run_due(struct hearing *h, int64_t now_ns)
 	return e;
 }
 
+/* What came over weir:// beside the sound. */
+static enum err run_link(struct hearing *h)
+{
+	bool taken;
+	enum err e = linkjoin_work(&h->joined, &h->out, &taken);
+
+	if (e)
+		h->why = h->out.why.reason[0] ? h->out.why : h->joined.why;
+	if (taken)
+		linkrecv_wake(&h->link);
+	return e;
+}
+
 static enum err run_live(struct hearing *h)
 {
 	int64_t end_ns = h->o.duration.is_set ? h->start_ns + time_ns(&h->o.duration) : INT64_MAX;
@@ -418,10 +492,11 @@ static enum err run_live(struct hearing *h)
 		int64_t now_ns = clock_now_ns(), next_ns = receiver_next_ns(&h->receiver);
 		if (now_ns >= end_ns)
 			break;
-		if ((e = listener_work(&h->listener, next_ns < end_ns ? next_ns : end_ns, -1, take, h, &h->why)))
+		if ((e = listener_work(&h->listener, next_ns < end_ns ? next_ns : end_ns, h->has_link ? h->joined.fd : -1, take, h, &h->why)))
 			break;
 		now_ns = clock_now_ns();
-		e = run_due(h, now_ns);
+		if (!(e = run_due(h, now_ns)) && h->has_link)
+			e = run_link(h);
 		count(h, now_ns);
 	}
 	return e;
@@ -492,8 +567,16 @@ enum err hearing_run(struct hearing *h)
 		receiver_stop(&h->receiver); /* what can be passed on still is */
 		e = run_due(h, clock_now_ns());
 	}
+	if (h->has_link) {
+		/* What was acknowledged is written, whatever came in between. */
+		linkrecv_release(&h->link);
+		if (!e)
+			e = run_link(h);
+	}
 	if (!e && (e = receiver_end(&h->receiver, reason)))
 		h->why = h->receiver.why;
+	if (!e && h->has_link && (e = linkjoin_end(&h->joined, &h->out, reason)))
+		h->why = h->out.why;
 	if (!e && (e = writer_end(&h->out, reason)))
 		h->why = h->out.why;
 	enum err recorded = arrivals_end(&h->record, &why);

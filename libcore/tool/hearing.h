@@ -8,6 +8,7 @@
 #include "tool/arrivals.h"
 #include "tool/hooks.h"
 #include "tool/keyfile.h"
+#include "tool/linkjoin.h"
 #include "tool/listener.h"
 #include "tool/progress.h"
 #include "tool/receiver.h"
@@ -35,6 +36,11 @@ struct hearing {
 	struct listener listener;
 	struct receiver receiver;
 	struct srtp_session srtp;
+	struct linkrecv link;             /* of weir:// */
+	struct linkjoin joined;           /* what comes that way */
+	struct url link_url;
+	uint8_t psk[SEAL_PSK_BYTES];
+	bool has_link;
 	struct receiver_net from[RECEIVER_MAX_FROM];
 	uint16_t port_numbers[RECEIVER_MAX_PORTS]; /* UDP ports by the receiver's number, for captures */
 	struct arrivals_in replay;

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +11,27 @@
 
 extern char **environ;
 
-/* sh -c COMMAND, reading nothing, writing to our stderr: stdout is the stream. */
+/* In the new process: sh -c COMMAND, reading nothing, writing to our stderr: stdout is the stream. */
+static _Noreturn void become(char *const argv[], char *const env[])
+{
+	struct sigaction usual = { .sa_handler = SIG_DFL };
+	sigset_t none;
+	int null = open("/dev/null", O_RDONLY);
+
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+		_exit(126);
+	for (int s = 1; s < NSIG; s++)
+		sigaction(s, &usual, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execve("/bin/sh", argv, env);
+	_exit(127);
+}
+
 static void start(const struct hooks_event *e)
 {
 	char *argv[] = { (char *)(uintptr_t)"sh", (char *)(uintptr_t)"-c", (char *)(uintptr_t)e->command, NULL };
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attributes;
-	sigset_t none, defaults;
 	size_t n = 0, n_env = 0;
-	pid_t pid;
 
 	while (environ[n_env])
 		n_env++;
@@ -30,18 +41,8 @@ static void start(const struct hooks_event *e)
 	for (unsigned i = 0; i < e->n_facts; i++)
 		env[n++] = (char *)(uintptr_t)e->facts[i];
 	memcpy(env + n, environ, n_env * sizeof(*env));
-	posix_spawn_file_actions_init(&files);
-	posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
-	posix_spawnattr_init(&attributes);
-	sigemptyset(&none);
-	sigfillset(&defaults);
-	posix_spawnattr_setsigmask(&attributes, &none);
-	posix_spawnattr_setsigdefault(&attributes, &defaults);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	(void)!posix_spawn(&pid, "/bin/sh", &files, &attributes, argv, env);
-	posix_spawnattr_destroy(&attributes);
-	posix_spawn_file_actions_destroy(&files);
+	if (fork() == 0)
+		become(argv, env);
 	free(env);
 }
 

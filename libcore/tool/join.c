@@ -112,12 +112,13 @@ enum err join_open(struct join *j, char *const *names, unsigned n, const struct 
 	j->options = *o;
 	j->n_sources = n ? n : o->no_input ? 0 : 1;
 	j->starting = j->n_sources > 0;
-	j->watch_ns = -1;
+	j->watch_ns = j->also_ns = -1;
+	j->also.fd = -1;
 	j->next_id = 1;
 	if (n > MAX_SOURCES)
 		return err_say(why, ERR_ARG, "inputs", "%u given (1 to %u)", n, MAX_SOURCES);
 	j->sources = calloc(j->n_sources + 1, sizeof(*j->sources));
-	j->polls = calloc(j->n_sources + JOIN_MAX_WATCH, sizeof(*j->polls));
+	j->polls = calloc(j->n_sources + JOIN_MAX_WATCH + 1, sizeof(*j->polls));
 	j->heap = calloc(j->n_sources + 1, sizeof(struct join_source *));
 	j->owners = calloc(65536, sizeof(*j->owners));
 	if (!j->sources || !j->polls || !j->heap || !j->owners)
@@ -517,13 +518,15 @@ static enum err feed_hungry(struct join *j, int64_t timeout_ns, unsigned *n_fed)
 		j->polls[n++] = (struct pollfd){ .fd = fd_of(s), .events = POLLIN };
 	}
 	memcpy(j->polls + n, j->watch, j->n_watch * sizeof(*j->polls));
-	if (ppoll(j->polls, n + j->n_watch, at_once ? &none : timeout_ns < 0 ? NULL : &limit, NULL) < 0) {
+	j->polls[n + j->n_watch] = j->also;
+	if (ppoll(j->polls, n + j->n_watch + 1, at_once ? &none : timeout_ns < 0 ? NULL : &limit, NULL) < 0) {
 		if (errno != EINTR)
 			return err_sys(&j->why, "poll");
-		for (unsigned i = 0; i < n + j->n_watch; i++)
+		for (unsigned i = 0; i < n + j->n_watch + 1; i++)
 			j->polls[i].revents = 0;
 	}
 	memcpy(j->watch, j->polls + n, j->n_watch * sizeof(*j->polls));
+	j->also = j->polls[n + j->n_watch];
 	int64_t now = now_ns();
 	n = 0;
 	for (unsigned i = 0; i < j->n_sources && !e; i++) {
@@ -566,6 +569,8 @@ enum err join_fill(struct join *j)
 		int64_t timeout_ns = j->n_hungry ? patience_ns(j, now) : -1;
 		if (j->watch_ns >= 0 && (timeout_ns < 0 || j->watch_ns < timeout_ns))
 			timeout_ns = j->watch_ns;
+		if (j->also_ns >= 0 && (timeout_ns < 0 || j->also_ns < timeout_ns))
+			timeout_ns = j->also_ns;
 		e = feed_hungry(j, timeout_ns, &n_fed);
 		bool held_long = j->blocked && now_ns() - j->blocked_ns >= BLOCKED_NS;
 		if (!j->starting && j->n_heap && (!n_fed || held_long || timeout_ns == 0)) {

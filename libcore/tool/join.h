@@ -54,6 +54,9 @@ struct join {
 	struct pollfd watch[JOIN_MAX_WATCH];
 	unsigned n_watch;
 	int64_t watch_ns;
+	/* The same once more, for a second such caller: fd −1 none. */
+	struct pollfd also;
+	int64_t also_ns;
 	struct track view;           /* of join_track(): borrows everything */
 	/* totals of the packets handed out */
 	uint64_t n_packets, frames;

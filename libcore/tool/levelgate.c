@@ -89,7 +89,7 @@ int64_t levelgate_decided(const struct levelgate *g, unsigned i)
 	if (!g->decides)
 		return m->first_pos;
 	int64_t pos = from_gate(g, m, g->decided_pos);
-	return pos < m->head_pos || !m->heard ? pos : m->head_pos;
+	return pos < m->quiet_pos || !m->heard ? pos : m->quiet_pos;
 }
 
 /* ---- hearing ---- */
@@ -108,7 +108,7 @@ static void begin_member(struct levelgate *g, struct levelgate_member *m, int64_
 	if (m->heard)
 		return;
 	m->heard = true;
-	m->first_pos = m->head_pos = pos;
+	m->first_pos = m->head_pos = m->quiet_pos = pos;
 	bool is_first = true;
 	for (unsigned i = 0; i < g->n_members; i++)
 		is_first &= &g->members[i] == m || !g->members[i].heard;
@@ -117,17 +117,28 @@ static void begin_member(struct levelgate *g, struct levelgate_member *m, int64_
 		g->floor_pos = at;
 }
 
-static void went_on(struct levelgate *g, struct levelgate_member *m, size_t n_frames)
+static void went_on(struct levelgate *g, struct levelgate_member *m)
 {
-	m->head_pos += (int64_t)n_frames;
-	if (m->passed && to_gate(g, m, m->head_pos) >= g->decided_pos)
+	if (m->passed && to_gate(g, m, m->quiet_pos) >= g->decided_pos)
 		m->passed = false;
+}
+
+/* What was missing before the frames that are heard now is quiet, as far back as the window reaches. */
+static void fill_window(struct levelgate_member *m)
+{
+	uint64_t missing = (uint64_t)(m->quiet_pos - m->head_pos);
+
+	if (missing >= m->window_frames)
+		memset(m->kinds, QUIET, m->window_frames);
+	else
+		set_kind(m, m->head_pos, (size_t)missing, QUIET);
+	m->head_pos = m->quiet_pos;
 }
 
 size_t levelgate_room(const struct levelgate *g, unsigned i)
 {
 	const struct levelgate_member *m = &g->members[i];
-	int64_t waiting = m->heard ? m->head_pos - (g->decides ? from_gate(g, m, g->decided_pos) : m->first_pos) : 0;
+	int64_t waiting = m->heard ? m->quiet_pos - (g->decides ? from_gate(g, m, g->decided_pos) : m->first_pos) : 0;
 
 	if (waiting < 0)
 		waiting = 0;
@@ -154,6 +165,7 @@ void levelgate_hear(struct levelgate *g, unsigned i, int64_t pos, const float *f
 	struct levelgate_member *m = &g->members[i];
 
 	begin_member(g, m, pos);
+	fill_window(m);
 	while (n_frames) {
 		size_t n = n_frames < CHUNK_FRAMES ? n_frames : CHUNK_FRAMES;
 		float peak = g->dsp.peak(frames, n * m->channels);
@@ -165,19 +177,21 @@ void levelgate_hear(struct levelgate *g, unsigned i, int64_t pos, const float *f
 			for (size_t k = 0; k < n; k++)
 				m->kinds[(size_t)(m->head_pos + (int64_t)k) & (m->window_frames - 1)] =
 					(uint8_t)frame_kind(g, frames + k * m->channels, m->channels);
-		went_on(g, m, n);
+		m->head_pos += (int64_t)n;
 		frames += n * m->channels;
 		n_frames -= n;
 	}
+	m->quiet_pos = m->head_pos;
+	went_on(g, m);
 }
 
-void levelgate_hear_nothing(struct levelgate *g, unsigned i, int64_t pos, size_t n_frames)
+void levelgate_hear_nothing(struct levelgate *g, unsigned i, int64_t pos, uint32_t n_frames)
 {
 	struct levelgate_member *m = &g->members[i];
 
 	begin_member(g, m, pos);
-	set_kind(m, m->head_pos, n_frames, QUIET);
-	went_on(g, m, n_frames);
+	m->quiet_pos += n_frames;
+	went_on(g, m);
 }
 
 void levelgate_move(struct levelgate *g, unsigned i, int64_t pos)
@@ -186,8 +200,8 @@ void levelgate_move(struct levelgate *g, unsigned i, int64_t pos)
 
 	if (!m->heard)
 		return;
-	g->active_pos += pos - m->head_pos;
-	m->first_pos = m->head_pos = pos;
+	g->active_pos += pos - m->quiet_pos;
+	m->first_pos = m->head_pos = m->quiet_pos = pos;
 	g->decided_pos = g->floor_pos = pos;
 }
 
@@ -202,7 +216,7 @@ int64_t levelgate_last(const struct levelgate *g)
 
 	for (unsigned i = 0; i < g->n_members; i++) {
 		const struct levelgate_member *m = &g->members[i];
-		int64_t end = m->heard ? convert(units_scale_up, m->head_pos, m, &g->members[0]) : last;
+		int64_t end = m->heard ? convert(units_scale_up, m->quiet_pos, m, &g->members[0]) : last;
 		if (end > last)
 			last = end;
 	}
@@ -216,7 +230,7 @@ void levelgate_pass(struct levelgate *g)
 	for (unsigned i = 0; i < g->n_members; i++) {
 		struct levelgate_member *m = &g->members[i];
 		int64_t reach = from_gate(g, m, last) - (int64_t)m->window_frames / 2;
-		if (!m->heard || m->head_pos < reach)
+		if (!m->heard || m->quiet_pos < reach)
 			m->passed = true;
 	}
 }
@@ -232,7 +246,7 @@ static int64_t horizon(const struct levelgate *g)
 		const struct levelgate_member *m = &g->members[i];
 		if (m->passed || m->ended)
 			continue;
-		int64_t end = m->heard ? to_gate(g, m, m->head_pos) : INT64_MIN;
+		int64_t end = m->heard ? to_gate(g, m, m->quiet_pos) : INT64_MIN;
 		if (end < h)
 			h = end;
 	}

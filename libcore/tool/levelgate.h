@@ -35,6 +35,7 @@ struct levelgate_member {
 	uint8_t *kinds;              /* a ring of what the newest frames are: quiet, between, loud */
 	size_t window_frames;        /* its size, a power of 2 */
 	int64_t first_pos, head_pos; /* heard from … to, in its own frames */
+	int64_t quiet_pos;           /* and nothing from there to here */
 	bool heard;
 	bool passed;                 /* it is too far behind to be waited for */
 	bool ended;
@@ -74,8 +75,8 @@ size_t levelgate_room(const struct levelgate *g, unsigned i);
 /* Frames of member i, interleaved, from head_pos on; the first ones say where they begin.  n_frames ≤ room.  NaN is quiet. */
 void levelgate_hear(struct levelgate *g, unsigned i, int64_t pos, const float *frames, size_t n_frames);
 
-/* The same of frames that are silence, or missing. */
-void levelgate_hear_nothing(struct levelgate *g, unsigned i, int64_t pos, size_t n_frames);
+/* The same of frames that are missing, as many as there may be: they need no room. */
+void levelgate_hear_nothing(struct levelgate *g, unsigned i, int64_t pos, uint32_t n_frames);
 
 /*
  * Member i, the only one, goes on at another place on its timeline, and nothing is missing between.  All that was heard must be

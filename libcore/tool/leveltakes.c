@@ -476,23 +476,16 @@ static enum err hear_pcm(struct leveltakes *l, struct leveltakes_track *t, struc
 	return e;
 }
 
-/* Frames that are missing: a GAP, or a hole that nobody told of.  Where no take is open, only the last of them count. */
+/* Frames that are missing: a GAP, or a hole that nobody told of. */
 static enum err hear_nothing(struct leveltakes *l, struct leveltakes_track *t, int64_t to)
 {
 	enum err e = ERR_OK;
 
 	while (!e && t->head_pos < to) {
-		int64_t n = to - t->head_pos < PORTION_FRAMES ? to - t->head_pos : PORTION_FRAMES;
-		if ((e = make_room(l, t, (size_t)n)))
-			break;
-		levelgate_hear_nothing(&t->group->gate, t->member, t->head_pos, (size_t)n);
+		uint32_t n = to - t->head_pos < UINT32_MAX ? (uint32_t)(to - t->head_pos) : UINT32_MAX;
+		levelgate_hear_nothing(&t->group->gate, t->member, t->head_pos, n);
 		t->head_pos += n;
 		e = decide(l, t->group);
-		int64_t again = to - preroll_frames(l, t) - PORTION_FRAMES;
-		if (!e && !is_shared(t) && !t->group->gate.is_open && again > t->head_pos) {
-			levelgate_move(&t->group->gate, t->member, again);
-			t->head_pos = again;
-		}
 	}
 	return e;
 }
@@ -523,7 +516,7 @@ static void begin_track(struct leveltakes_track *t, int64_t pos)
 	if (t->started)
 		return;
 	t->started = true;
-	t->head_pos = m->heard ? m->head_pos : t->dec && t->format.first_pos > pos ? t->format.first_pos : pos;
+	t->head_pos = m->heard ? m->quiet_pos : t->dec && t->format.first_pos > pos ? t->format.first_pos : pos;
 }
 
 /* Nothing is missing between: the timeline goes on elsewhere. */

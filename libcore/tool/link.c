@@ -212,8 +212,6 @@ bool link_control_of(const struct packet *p, struct link_control *c)
 	memcpy(c->session, b + 8, LINK_SESSION_BYTES);
 	c->n = get_le64(b + 24);
 	c->ns = (int64_t)get_le64(b + 32);
-	c->has_secret = b[2] & 1;
-	memcpy(c->secret, b + 40, LINK_SECRET_BYTES);
 	return true;
 }
 
@@ -250,14 +248,8 @@ enum err link_tell(struct link *l, const struct link_control *c)
 	memcpy(b + 8, c->session, LINK_SESSION_BYTES);
 	put_le64(b + 24, c->n);
 	put_le64(b + 32, (uint64_t)c->ns);
-	if (c->has_secret) {
-		b[2] = 1;
-		memcpy(b + 40, c->secret, LINK_SECRET_BYTES);
-	}
 	packet_pack(&p, wire);
-	enum err e = queue(l, wire, sizeof(wire));
-	secret_wipe(wire, sizeof(wire));
-	return e;
+	return queue(l, wire, sizeof(wire));
 }
 
 static size_t send_plain(struct link *l, const struct iovec *iov, unsigned n_iov, int64_t now_ns, enum err *e)

@@ -2,11 +2,9 @@
  * One TCP connection of weir://: packets of a weir stream both ways, sealed when there is a key.
  *
  * Beside the packets of the stream there are control packets (type 0x40), which are never handed to anybody but the two
- * ends: who speaks, how far they got, that they live.  Their payload, 128 bytes:
- *   0 u8 kind · 1 u8 version (1) · 2 u8 flags (1: secret holds) · 3 zero · 8 session[16] · 24 u64 n · 32 i64 ns ·
- *   40 secret[32] · the rest zero
- *   kind 1 HELLO   sender → receiver, first of all: its session, and n, the oldest message it still has; where the link is
- *                  sealed, the secret from which the keys of the session's datagrams come
+ * ends: who speaks, how far they got, that they live.  Their payload, 64 bytes:
+ *   0 u8 kind · 1 u8 version (1) · 2 zero · 8 session[16] · 24 u64 n · 32 i64 ns · the rest zero
+ *   kind 1 HELLO   sender → receiver, first of all: its session, and n, the oldest message it still has
  *        2 RESUME  receiver → sender, the answer: it has the first n messages of that session
  *        3 ACK     receiver → sender: it has the first n messages
  *        4 PING    both, once a second: ns is the clock of who sends it
@@ -28,8 +26,7 @@
 
 #define LINK_SESSION_BYTES 16u
 #define LINK_PACKET_TYPE 0x40
-#define LINK_SECRET_BYTES 32u
-#define LINK_CONTROL_BYTES 128u          /* payload of a control packet */
+#define LINK_CONTROL_BYTES 64u           /* payload of a control packet */
 #define LINK_SILENCE_NS 5000000000LL     /* a peer that was not heard for so long is gone */
 #define LINK_PING_NS 1000000000LL
 #define LINK_RING_BYTES (256u << 10)
@@ -41,8 +38,6 @@ struct link_control {
 	uint8_t session[LINK_SESSION_BYTES];
 	uint64_t n;
 	int64_t ns;
-	bool has_secret;
-	uint8_t secret[LINK_SECRET_BYTES];
 };
 
 struct link {

@@ -12,7 +12,7 @@ enum record_kind { RECORD_JOIN = 1, RECORD_PACKET, RECORD_LEAVE };
 struct record {
 	uint32_t kind, sender;
 	uint32_t n_bytes;             /* of the packet */
-	bool has_secret, is_whole;
+	bool is_whole;
 	struct dgram_addr from;
 };
 
@@ -44,18 +44,15 @@ static void commit(struct linkjoin *l, const struct record *h, uint8_t *at)
 		return; /* it is readable anyway: the counter is full */
 }
 
-static void on_join(void *user, unsigned sender, const struct dgram_addr *from, const uint8_t *secret)
+static void on_join(void *user, unsigned sender, const struct dgram_addr *from)
 {
 	struct linkjoin *l = user;
-	struct record h = { .kind = RECORD_JOIN, .sender = sender, .n_bytes = LINK_SECRET_BYTES, .has_secret = secret, .from = *from };
+	struct record h = { .kind = RECORD_JOIN, .sender = sender, .from = *from };
 	uint8_t *at = reserve(l, &h);
 
 	/* There is room for these always: packets leave some. */
-	if (!at)
-		return;
-	if (secret)
-		memcpy(at + HEAD_BYTES, secret, LINK_SECRET_BYTES);
-	commit(l, &h, at);
+	if (at)
+		commit(l, &h, at);
 }
 
 static void on_leave(void *user, unsigned sender, bool whole)
@@ -249,7 +246,7 @@ enum err linkjoin_work(struct linkjoin *l, struct writer *out, bool *taken)
 		if (h.kind == RECORD_PACKET)
 			e = take_packet(l, out, h.sender, at + done + HEAD_BYTES, h.n_bytes);
 		else if (h.kind == RECORD_JOIN && l->events.join)
-			l->events.join(l->events.user, h.sender, &h.from, h.has_secret ? at + done + HEAD_BYTES : NULL);
+			l->events.join(l->events.user, h.sender, &h.from);
 		else if (h.kind == RECORD_LEAVE)
 			e = take_leave(l, out, h.sender, h.is_whole);
 		done += record_bytes(&h);

@@ -18,7 +18,7 @@
 /* Called by the writing thread. */
 struct linkjoin_events {
 	void *user;
-	void (*join)(void *user, unsigned sender, const struct dgram_addr *from, const uint8_t *secret);
+	void (*join)(void *user, unsigned sender, const struct dgram_addr *from);
 	/* A track of sound is announced, or announced again: its datagrams come elsewhere.  t->id is the sender's. */
 	void (*sound)(void *user, unsigned sender, const struct track *t);
 	void (*leave)(void *user, unsigned sender, bool whole);

@@ -1,6 +1,5 @@
 #include "tool/linkrecv.h"
 
-#include "net/secret.h"
 #include "rt/clock.h"
 
 #include <errno.h>
@@ -105,7 +104,7 @@ static enum err greet(struct linkrecv *l, struct linkrecv_link *k, const struct 
 	k->told_ns = now_ns;
 	atomic_fetch_add(&l->counts.connects, 1);
 	if (is_new && l->options.events.join)
-		l->options.events.join(l->options.events.user, (unsigned)at, &k->from, c->has_secret && k->link.is_sealed ? c->secret : NULL);
+		l->options.events.join(l->options.events.user, (unsigned)at, &k->from);
 	memcpy(answer.session, c->session, LINK_SESSION_BYTES);
 	answer.n = s->in.n_taken;
 	return link_tell(&k->link, &answer);
@@ -192,7 +191,6 @@ static enum err work_link(struct linkrecv *l, struct linkrecv_link *k, int64_t n
 		if (p.type == LINK_PACKET_TYPE) {
 			if (link_control_of(&p, &c))
 				e = take_control(l, k, &c, now_ns);
-			secret_wipe(&c, sizeof(c));
 			continue;
 		}
 		e = take_packet(l, k, &p);
@@ -228,7 +226,7 @@ static void accept_one(struct linkrecv *l, int64_t now_ns)
 		return;
 	for (unsigned i = 0; i < l->n_links && !free_link; i++)
 		free_link = l->links[i].link.fd < 0 ? &l->links[i] : NULL;
-	if (!free_link || (l->options.events.may && !l->options.events.may(l->options.events.user, &from))) {
+	if (!free_link || (l->options.events.may && !l->options.events.may(l->options.events.may_user, &from))) {
 		atomic_fetch_add(&l->counts.refused, 1);
 		close(fd);
 		return;

@@ -19,8 +19,8 @@
 /* Called by the link's thread; sender: 0…max_senders − 1, the same as long as the session lives. */
 struct linkrecv_events {
 	void *user;
-	/* A new session.  secret: 32 bytes for the keys of its datagrams, NULL on a plain link. */
-	void (*join)(void *user, unsigned sender, const struct dgram_addr *from, const uint8_t *secret);
+	/* A new session. */
+	void (*join)(void *user, unsigned sender, const struct dgram_addr *from);
 	/*
 	 * A packet of the sender's stream: each once, but announcements (REPEAT) come again with each connection.  Valid during the call.
 	 * Returns: ERR_OK; ERR_AGAIN: no room, bring it again later (linkrecv_wake()).
@@ -30,6 +30,7 @@ struct linkrecv_events {
 	void (*leave)(void *user, unsigned sender, bool whole);
 	/* May somebody from there speak?  NULL: everybody. */
 	bool (*may)(void *user, const struct dgram_addr *from);
+	void *may_user;
 };
 
 struct linkrecv_options {

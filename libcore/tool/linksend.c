@@ -20,6 +20,14 @@
 #define LOOK_NS 100000000LL      /* the thread looks up at least so often */
 #define MAX_PIECES 64u
 
+static void post(int fd)
+{
+	uint64_t one = 1;
+
+	if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
+		return; /* it is readable then: the counter is full */
+}
+
 static void say(struct linksend *l, const char *text)
 {
 	pthread_mutex_lock(&l->lock);
@@ -170,7 +178,7 @@ static enum err take_control(struct linksend *l, const struct link_control *c, i
 	case LINK_HELLO:
 		return ERR_PEER;
 	}
-	wake_post(&l->room);
+	post(l->room_fd);
 	return e;
 }
 
@@ -189,18 +197,14 @@ static enum err hear(struct linksend *l, int64_t now_ns)
 
 static enum err greet(struct linksend *l)
 {
-	struct link_control c = { .kind = LINK_HELLO, .has_secret = l->link.is_sealed };
+	struct link_control c = { .kind = LINK_HELLO };
 
 	if (l->is_greeted || !l->link.is_open)
 		return ERR_OK;
 	l->is_greeted = true;
 	memcpy(c.session, l->session, sizeof(c.session));
-	if (c.has_secret)
-		memcpy(c.secret, l->secret, sizeof(c.secret));
 	c.n = atomic_load(&l->replay.n_acked);
-	enum err e = link_tell(&l->link, &c);
-	secret_wipe(&c, sizeof(c));
-	return e;
+	return link_tell(&l->link, &c);
 }
 
 /* n bytes went: of the prologue first, then of messages. */
@@ -330,19 +334,19 @@ enum err linksend_open(struct linksend *l, const struct linksend_options *o, str
 
 	memset(l, 0, sizeof(*l));
 	l->options = *o;
-	l->connecting_fd = l->wake_fd = l->link.fd = -1;
+	l->connecting_fd = l->wake_fd = l->room_fd = l->link.fd = -1;
 	l->pause_ns = FIRST_PAUSE_NS;
 	pthread_mutex_init(&l->lock, NULL);
-	wake_init(&l->room);
 	if ((e = dgram_resolve(&l->to, o->host, o->port, AF_UNSPEC, why)))
 		return e;
 	dgram_text(&l->to, l->name);
-	if ((e = secret_random(l->session, sizeof(l->session))) || (e = secret_random(l->secret, sizeof(l->secret))))
+	if ((e = secret_random(l->session, sizeof(l->session))))
 		return err_say(why, e, l->name, "the random numbers of the system cannot be had");
 	if ((e = replay_init(&l->replay, o->room_bytes ? o->room_bytes : DEFAULT_ROOM_BYTES, o->max_messages ? o->max_messages : DEFAULT_MESSAGES, why)))
 		return e;
 	l->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (l->wake_fd < 0)
+	l->room_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (l->wake_fd < 0 || l->room_fd < 0)
 		return err_sys(why, l->name);
 	int error = pthread_create(&l->thread, NULL, run, l);
 	if (error) {
@@ -354,20 +358,12 @@ enum err linksend_open(struct linksend *l, const struct linksend_options *o, str
 	return ERR_OK;
 }
 
-static void wake(struct linksend *l)
-{
-	uint64_t one = 1;
-
-	if (l->wake_fd >= 0 && write(l->wake_fd, &one, sizeof(one)) < 0)
-		return; /* it is awake then: the counter is full */
-}
-
 void linksend_release(struct linksend *l)
 {
 	if (!l->name[0] && !l->replay.ring.bytes)
 		return;
 	atomic_store(&l->quit, true);
-	wake(l);
+	post(l->wake_fd);
 	if (l->is_running)
 		pthread_join(l->thread, NULL);
 	link_end(&l->link);
@@ -375,16 +371,16 @@ void linksend_release(struct linksend *l)
 		close(l->connecting_fd);
 	if (l->wake_fd >= 0)
 		close(l->wake_fd);
+	if (l->room_fd >= 0)
+		close(l->room_fd);
 	replay_release(&l->replay);
 	for (unsigned i = 0; i < l->n_announcements; i++)
 		free(l->announcements[i].wire);
 	free(l->announcements);
 	free(l->prologue);
-	secret_wipe(l->secret, sizeof(l->secret));
-	wake_release(&l->room);
 	pthread_mutex_destroy(&l->lock);
 	memset(l, 0, sizeof(*l));
-	l->wake_fd = l->connecting_fd = l->link.fd = -1;
+	l->wake_fd = l->room_fd = l->connecting_fd = l->link.fd = -1;
 }
 
 /* The last announcement of each track, for those who come later. */
@@ -447,7 +443,7 @@ enum err linksend_put(struct linksend *l, const struct packet *p)
 	packet_pack(&head, at);
 	replay_put(&l->replay, n_bytes);
 	if (atomic_exchange(&l->is_asleep, false))
-		wake(l);
+		post(l->wake_fd);
 	return ERR_OK;
 }
 
@@ -460,7 +456,11 @@ bool linksend_has_room(const struct linksend *l, uint64_t n_bytes, unsigned n)
 
 void linksend_wait(struct linksend *l, int64_t limit_ns)
 {
-	wake_wait(&l->room, limit_ns);
+	struct pollfd f = { .fd = l->room_fd, .events = POLLIN };
+	uint64_t taken;
+
+	if (poll(&f, 1, (int)((limit_ns + 999999) / 1000000)) > 0 && read(l->room_fd, &taken, sizeof(taken)) < 0)
+		return; /* somebody else took it */
 }
 
 bool linksend_news(struct linksend *l, char out[static 256])

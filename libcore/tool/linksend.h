@@ -10,11 +10,11 @@
 #define TOOL_LINKSEND_H
 
 #include "net/replay.h"
-#include "rt/wake.h"
 #include "tool/dgram.h"
 #include "tool/link.h"
 
 #include <pthread.h>
+#include <signal.h>
 
 struct linksend_options {
 	const char *host;
@@ -47,8 +47,8 @@ struct linksend {
 	struct dgram_addr to;
 	char name[DGRAM_TEXT_BYTES];
 	struct replay replay;
-	uint8_t session[LINK_SESSION_BYTES], secret[LINK_SECRET_BYTES];
-	struct wake room;         /* acknowledgements came */
+	uint8_t session[LINK_SESSION_BYTES];
+	int room_fd;              /* readable when acknowledgements came: for poll(2); linksend_wait() takes it */
 	int wake_fd;
 	pthread_t thread;
 	bool is_running;

@@ -63,15 +63,15 @@ enum err listener_add(struct listener *l, const struct url *u, unsigned number, 
 	return must_rtcp ? e : ERR_OK;
 }
 
-enum err listener_work(struct listener *l, int64_t until_ns, int extra_fd, listener_take *take, void *user, struct err_why *why)
+enum err listener_work(struct listener *l, int64_t until_ns, int wake_fd, listener_take *take, void *user, struct err_why *why)
 {
 	int64_t wait_ns = until_ns - clock_now_ns();
 	unsigned n_polled = l->n_sockets;
 
 	for (unsigned i = 0; i < l->n_sockets; i++)
 		l->polled[i] = (struct pollfd){ .fd = l->sockets[i].d.fd, .events = POLLIN };
-	if (extra_fd >= 0)
-		l->polled[n_polled++] = (struct pollfd){ .fd = extra_fd, .events = POLLOUT };
+	if (wake_fd >= 0)
+		l->polled[n_polled++] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
 	if (wait_ns < 0)
 		wait_ns = 0;
 	struct timespec ts = { wait_ns / UNITS_NS_PER_S, wait_ns % UNITS_NS_PER_S };

@@ -43,10 +43,10 @@ enum err listener_add(struct listener *l, const struct url *u, unsigned number, 
 	const struct dgram_addr *sources, unsigned n_sources, struct err_why *why) WEIR_MUSTUSE;
 
 /*
- * Wait until something is there, a moment of CLOCK_MONOTONIC, a signal, or until extra_fd (−1 none) can be written; hand out
+ * Wait until something is there, a moment of CLOCK_MONOTONIC, a signal, or until wake_fd (−1 none) can be read; hand out
  * all that is there.  Returns: ERR_OK, ERR_SYS with *why.  Role: io.
  */
-enum err listener_work(struct listener *l, int64_t until_ns, int extra_fd, listener_take *take, void *user, struct err_why *why) WEIR_MUSTUSE;
+enum err listener_work(struct listener *l, int64_t until_ns, int wake_fd, listener_take *take, void *user, struct err_why *why) WEIR_MUSTUSE;
 
 /* From the socket of a port. */
 void listener_send(struct listener *l, unsigned port, bool is_rtcp, const struct dgram_addr *to, const uint8_t *bytes, size_t n_bytes);

@@ -2,14 +2,15 @@
 
 #include "base/units.h"
 #include "media/opushead.h"
+#include "net/opustoc.h"
 
 #include <math.h>
-#include <opus/opus.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define FIFO_EXTRA_FRAMES (OPUSDEC_MAX_FRAMES + NETFLOW_MAX_BLOCK_FRAMES)
+#define LAST_NS (UNITS_NS_PER_S / 5)
 #define PAUSE_S 0.1 /* a new beginning that comes so much later than it would have followed is a pause */
 
 /* ---- beginning ---- */
@@ -142,10 +143,8 @@ void netflow_release(struct netflow *f)
 /* Frames of a payload; 0 if it is none of this format. */
 static uint32_t frames_of(const struct netflow *f, const uint8_t *payload, size_t n_bytes)
 {
-	if (f->format.codec == RTP_CODEC_OPUS) {
-		int n = n_bytes ? opus_packet_get_nb_samples(payload, (opus_int32)n_bytes, 48000) : 0;
-		return n > 0 && n <= (int)OPUSDEC_MAX_FRAMES ? (uint32_t)n : 0;
-	}
+	if (f->format.codec == RTP_CODEC_OPUS)
+		return opustoc_frames(payload, n_bytes);
 	size_t wire = (size_t)rtp_codec_sample_bytes(f->format.codec) * f->format.channels;
 	return wire && n_bytes % wire == 0 ? (uint32_t)(n_bytes / wire) : 0;
 }
@@ -244,10 +243,11 @@ static enum err announce(struct netflow *f, int64_t pos)
 
 	if (f->announced)
 		return ERR_OK;
-	t->first_pos = f->o->retime ? pos : f->is_weir && f->has_base && f->binding.first_pos <= pos + OPUSDEC_MAX_FRAMES ? f->binding.first_pos : pos;
+	/* Of Opus heard from its beginning the first frames are not to be heard. */
+	bool has_beginning = !f->o->retime && f->is_weir && f->format.codec == RTP_CODEC_OPUS && f->binding.first_pos >= pos &&
+		f->binding.first_pos - pos <= OPUSDEC_MAX_FRAMES;
+	t->first_pos = has_beginning ? f->binding.first_pos : pos;
 	t->next_pos = pos;
-	if (t->first_pos > pos && f->format.codec != RTP_CODEC_OPUS)
-		t->first_pos = pos;
 	if ((e = track_set_name(t, f->name)) || (e = writer_announce(f->out, t)))
 		return e;
 	f->announced = true;
@@ -326,6 +326,22 @@ static enum err place_beginning(struct netflow *f, const struct jitter_part *par
 	return e;
 }
 
+/* The one packet that is held could be the one to trim: BYE, which says so, comes right behind it. */
+static bool may_be_last(const struct netflow *f, int64_t now_ns)
+{
+	return f->o->trims && f->is_weir && !f->ending && f->format.codec == RTP_CODEC_OPUS && f->jitter.n_held == 1 && now_ns - f->last_ns < LAST_NS;
+}
+
+/* Frames of a packet at pos, less what lies behind the track's end. */
+static uint32_t trimmed(const struct netflow *f, int64_t pos, uint32_t frames)
+{
+	int64_t base, end = f->binding.end_pos;
+
+	if (!f->ending || !f->is_weir || end == RTCP_UNKNOWN_POS || !bound_base(f, &base) || base != f->base || end <= pos || end - pos >= frames)
+		return frames;
+	return (uint32_t)(end - pos);
+}
+
 static enum err pass_packet(struct netflow *f, const struct jitter_part *part)
 {
 	enum err e;
@@ -350,13 +366,14 @@ static enum err pass_packet(struct netflow *f, const struct jitter_part *part)
 		memcpy(to, from, n_bytes);
 	else
 		convert_swap(to, from, n_bytes / f->sample_bytes, f->sample_bytes);
-	struct packet p = packet_data(f->id, pos, part->frames, n_bytes);
+	uint32_t frames = trimmed(f, pos, part->frames);
+	struct packet p = packet_data(f->id, pos, frames, n_bytes);
 	p.utc_ns = utc_of(f, part->pos + skip);
-	p.flags |= (part->flags & JITTER_COPY ? PACKET_RECOVERED : 0) | (f->discont ? PACKET_DISCONT : 0);
+	p.flags |= (frames < part->frames ? PACKET_TRIM : 0) | (part->flags & JITTER_COPY ? PACKET_RECOVERED : 0) | (f->discont ? PACKET_DISCONT : 0);
 	f->discont = false;
-	f->end_pos = pos + part->frames;
+	f->end_pos = pos + frames;
 	f->part_arrival_ns = part->arrival_ns;
-	f->counts.frames_out += part->frames;
+	f->counts.frames_out += frames;
 	return writer_commit(f->out, &p);
 }
 
@@ -368,6 +385,8 @@ enum err netflow_pass(struct netflow *f, int64_t now_ns)
 	for (;;) {
 		if ((e = make_room(f)))
 			return e;
+		if (may_be_last(f, now_ns))
+			return ERR_OK;
 		jitter_pass(&f->jitter, now_ns, &part);
 		if (part.what == JITTER_PACKET) {
 			e = pass_packet(f, &part);
@@ -385,7 +404,7 @@ enum err netflow_pass(struct netflow *f, int64_t now_ns)
 
 int64_t netflow_due_ns(const struct netflow *f)
 {
-	return jitter_due_ns(&f->jitter);
+	return may_be_last(f, f->last_ns) ? f->last_ns + LAST_NS : jitter_due_ns(&f->jitter);
 }
 
 /* ---- played ---- */

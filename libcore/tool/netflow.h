@@ -28,6 +28,7 @@ struct netflow_options {
 	int64_t latency_ns;      /* 0: found */
 	double glitches;
 	uint32_t n_slots;        /* of the jitter buffer */
+	bool trims;              /* pass: the last packet of Opus waits for BYE, which says where the track ended */
 	const struct varirate *model; /* retime: whose table is shared */
 };
 
@@ -56,6 +57,7 @@ struct netflow {
 	int64_t newest_seq;
 	struct rtcp_reception reception;
 	struct red_monitor monitor;
+	uint64_t told_recovered, told_late; /* in all reports of losses so far */
 	bool has_sr;
 	int64_t sr_ts, sr_utc_ns;      /* unwrapped; of the sender's clock */
 	/* the buffer */

@@ -39,6 +39,9 @@ struct opt_time {
 /* Frames (or other units) at a rate, to nearest. */
 int64_t opt_time_frames(const struct opt_time *t, uint32_t rate_num, uint32_t rate_den);
 
+/* The least rate that audio is brought to: 48 is 48k with its k left out. */
+#define OPT_LEAST_RATE_HZ 1000u
+
 struct opt_list {
 	const char *value[64]; /* NULL-terminated; point into argv */
 	unsigned n;

@@ -24,6 +24,17 @@ enum err pump_open(struct pump *p, struct tool *t, const char *input, const stru
 	return ERR_OK;
 }
 
+enum err pump_begin(struct pump *p, struct tool *t)
+{
+	enum err e;
+
+	p->tool = t;
+	if ((e = writer_open(&p->out, STDOUT_FILENO, "<stdout>", t->name, &p->why)) || (e = stats_begin(&p->stats, t, &p->why)))
+		return e;
+	progress_begin(&p->progress, t);
+	return ERR_OK;
+}
+
 void pump_release(struct pump *p)
 {
 	if (p->tool) {

@@ -32,6 +32,9 @@ typedef enum err pump_finish_fn(void *stage);
  */
 enum err pump_open(struct pump *p, struct tool *t, const char *input, const struct input_options *options) WEIR_MUSTUSE;
 
+/* The same where p->in was opened already, to be looked at first. */
+enum err pump_begin(struct pump *p, struct tool *t) WEIR_MUSTUSE;
+
 /* Store the common counters for --stats, and show progress.  pump_run() does it; for tools with a loop of their own. */
 void pump_count(struct pump *p);
 

@@ -2,10 +2,9 @@
 
 #include "base/cpu.h"
 #include "base/units.h"
-#include "media/opusdec.h"
+#include "net/opustoc.h"
 
 #include <arpa/inet.h>
-#include <opus/opus.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,9 +48,11 @@ enum err receiver_init(struct receiver *r, struct tool *t, struct writer *out, c
 	r->index_mask = size - 1;
 	r->flows = calloc(o->max_senders, sizeof(*r->flows));
 	r->index = calloc(size, sizeof(*r->index));
-	r->candidates = calloc(RECEIVER_CANDIDATES, sizeof(*r->candidates));
+	r->n_candidates = 4 * o->max_senders < 64 ? 64 : 4 * o->max_senders < RECEIVER_MAX_CANDIDATES ? 4 * o->max_senders : RECEIVER_MAX_CANDIDATES;
+	r->candidates = calloc(r->n_candidates, sizeof(*r->candidates));
+	r->candidate_ssrcs = calloc(r->n_candidates, sizeof(*r->candidate_ssrcs));
 	r->rs_memory = malloc(rs_decoder_bytes(RS_STORE_PACKETS));
-	if (!r->flows || !r->index || !r->candidates || !r->rs_memory)
+	if (!r->flows || !r->index || !r->candidates || !r->candidate_ssrcs || !r->rs_memory)
 		return err_say(why, ERR_NOMEM, "senders", "%s", err_text(ERR_NOMEM));
 	if (o->flow.retime && varirate_init(&r->model, 1))
 		return err_say(why, ERR_NOMEM, "senders", "%s", err_text(ERR_NOMEM));
@@ -70,6 +71,7 @@ void receiver_release(struct receiver *r)
 	free(r->flows);
 	free(r->index);
 	free(r->candidates);
+	free(r->candidate_ssrcs);
 	free(r->rs_memory);
 }
 
@@ -120,7 +122,7 @@ enum err receiver_net_parse(struct receiver_net *n, const char *text, struct err
 	return ERR_OK;
 }
 
-static bool may_speak(const struct receiver *r, const struct dgram_addr *from)
+bool receiver_may_speak(const struct receiver *r, const struct dgram_addr *from)
 {
 	uint8_t a[16];
 
@@ -194,12 +196,6 @@ void receiver_port_sdp(struct receiver_port *p, const struct sdp_media *m)
 		snprintf(p->label, sizeof(p->label), "%s", m->label);
 }
 
-/* Does an Opus packet say that it is stereo?  (RFC 6716 section 3.1.) */
-static uint16_t opus_channels(const struct rtp *p)
-{
-	return p->payload_bytes && p->payload[0] & 4 ? 2 : 1;
-}
-
 /* A RED payload's own block, to look at. */
 static struct rtp inside(const struct rtp *p)
 {
@@ -216,10 +212,14 @@ static struct rtp inside(const struct rtp *p)
 	return in;
 }
 
-/* Frames at 48 kHz, or not more than 0. */
-static int opus_samples(const struct rtp *p)
+static uint32_t opus_frames(const struct rtp *p)
 {
-	return p->payload_bytes ? opus_packet_get_nb_samples(p->payload, (opus_int32)p->payload_bytes, 48000) : 0;
+	return opustoc_frames(p->payload, p->payload_bytes);
+}
+
+static uint16_t opus_channels(const struct rtp *p)
+{
+	return (uint16_t)opustoc_channels(p->payload, p->payload_bytes);
 }
 
 /*
@@ -229,21 +229,18 @@ static int opus_samples(const struct rtp *p)
 static bool prove(const struct rtp *a, const struct rtp *b, struct rtp_format *f)
 {
 	uint32_t step = b->ts - a->ts;
-	int samples = opus_samples(a);
+	uint32_t samples = opus_frames(a);
 
 	if (!step || step > 48000 * 2)
 		return false;
-	if (samples > 0 && ((uint32_t)samples == step || (step < (uint32_t)samples && opus_samples(b) == samples))) {
-		*f = (struct rtp_format){ .codec = RTP_CODEC_OPUS, .clock_hz = RTP_OPUS_HZ, .channels = opus_channels(a) };
-		return true;
-	}
-	if (a->payload_bytes % step)
-		return false;
+	/* Two bytes a frame are 768 kb/s at 48 kHz, and Opus ends at 510. */
 	size_t frame = a->payload_bytes / step;
-	if (frame > 8 * 3)
-		return false;
+	if (frame < 2 || a->payload_bytes % step) {
+		*f = (struct rtp_format){ .codec = RTP_CODEC_OPUS, .clock_hz = RTP_OPUS_HZ, .channels = opus_channels(a) };
+		return samples > 0 && (samples == step || (step < samples && opus_frames(b) == samples));
+	}
 	/* Stereo L24 rather than three channels of L16, and so on: 24 bits where both would do for an even number. */
-	if (frame % 3 == 0 && (frame % 2 || frame / 3 % 2 == 0))
+	if (frame % 3 == 0 && frame / 3 <= 8 && (frame % 2 || frame / 3 % 2 == 0))
 		*f = (struct rtp_format){ .codec = RTP_CODEC_L24, .clock_hz = PROVEN_HZ, .channels = (uint16_t)(frame / 3) };
 	else if (frame % 2 == 0 && frame / 2 <= 8)
 		*f = (struct rtp_format){ .codec = RTP_CODEC_L16, .clock_hz = PROVEN_HZ, .channels = (uint16_t)(frame / 2) };
@@ -371,10 +368,12 @@ static struct netflow *begin_flow(struct receiver *r, const struct receiver_cand
 
 static struct receiver_candidate *candidate_of(struct receiver *r, uint32_t ssrc, unsigned port, const struct dgram_addr *from)
 {
-	for (unsigned i = 0; i < RECEIVER_CANDIDATES; i++)
-		if (r->candidates[i].used && r->candidates[i].ssrc == ssrc && dgram_same_host(&r->candidates[i].from, from))
+	for (unsigned i = 0; i < r->n_candidates; i++)
+		if (r->candidate_ssrcs[i] == ssrc && r->candidates[i].used && dgram_same_host(&r->candidates[i].from, from))
 			return &r->candidates[i];
-	struct receiver_candidate *c = &r->candidates[r->next_candidate++ % RECEIVER_CANDIDATES];
+	unsigned at = r->next_candidate++ % r->n_candidates;
+	struct receiver_candidate *c = &r->candidates[at];
+	r->candidate_ssrcs[at] = ssrc;
 	c->used = true;
 	c->has_packet = c->has_binding = false;
 	c->n_unproven = 0;
@@ -406,8 +405,8 @@ static void meet(struct receiver *r, unsigned port, const struct dgram_addr *fro
 			tool_warn(r->tool, dgram_text(from, address), "payload type %u is not known here and proves nothing: not heard (--codec, --pt, or an SDP say what it is)", p->pt);
 		}
 		if (f) {
-			if (has_before && format.codec == RTP_CODEC_OPUS && opus_samples(&before) > (int)(p->ts - before.ts))
-				before.ts = p->ts - (uint32_t)opus_samples(&before);
+			if (has_before && format.codec == RTP_CODEC_OPUS && opus_frames(&before) > p->ts - before.ts)
+				before.ts = p->ts - opus_frames(&before);
 			if (has_before)
 				take_packet(r, f, &before, c->arrival_ns);
 			take_packet(r, f, p, arrival_ns);
@@ -621,7 +620,7 @@ static void take_rtcp(struct receiver *r, unsigned port, const struct dgram_addr
 
 void receiver_datagram(struct receiver *r, unsigned port, bool is_rtcp, const struct dgram_addr *from, uint8_t *bytes, size_t n_bytes, int64_t arrival_ns)
 {
-	if (!may_speak(r, from)) {
+	if (!receiver_may_speak(r, from)) {
 		stats_add(&r->counts.strangers, 1);
 		return;
 	}
@@ -645,8 +644,12 @@ static void loss_of(struct netflow *f, int64_t now_ns, const struct rtcp_report 
 {
 	*l = (struct rtcp_loss){ .ssrc = f->ssrc };
 	red_monitor_report(&f->monitor, l, now_ns);
-	l->repaired = (uint32_t)f->counts.recovered;
-	l->late = (uint32_t)f->jitter.counts.late;
+	/* A loss and its repair may fall into two reports: never more are repaired than were lost. */
+	uint64_t repaired = f->counts.recovered - f->told_recovered;
+	l->repaired = repaired < l->lost ? (uint32_t)repaired : l->lost;
+	l->late = (uint32_t)(f->jitter.counts.late - f->told_late);
+	f->told_recovered = f->counts.recovered;
+	f->told_late = f->jitter.counts.late;
 	l->jitter_us = (uint32_t)(f->reception.jitter * 1e6 / f->format.clock_hz);
 	l->depth_us = (uint32_t)(jitter_depth_s(&f->jitter) * 1e6);
 	l->last_sr = report->last_sr;

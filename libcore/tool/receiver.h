@@ -2,7 +2,7 @@
  * Senders found in datagrams: told apart by SSRC, their payload types known or proven, each made a track of one stream;
  * reports sent back.  Sockets are elsewhere (tool/listener.h): here come datagrams and times, live or recorded.
  *
- * A stranger costs a place among RECEIVER_CANDIDATES until two packets in sequence have shown that it is a sender, and
+ * A stranger costs a place among the candidates until two packets in sequence have shown that it is a sender, and
  * then one of max_senders places; nothing else.
  */
 #ifndef TOOL_RECEIVER_H
@@ -16,7 +16,7 @@
 
 #define RECEIVER_MAX_PORTS 64u
 #define RECEIVER_MAX_SENDERS 1024u
-#define RECEIVER_CANDIDATES 32u
+#define RECEIVER_MAX_CANDIDATES 1024u  /* four for each of max_senders, at least 64 */
 #define RECEIVER_MAX_FROM 64u
 #define RECEIVER_N_PTS 128u
 
@@ -78,6 +78,8 @@ struct receiver {
 	uint16_t *index;                           /* by a hash of the SSRC: place + 1 */
 	unsigned index_mask;
 	struct receiver_candidate *candidates;
+	uint32_t *candidate_ssrcs;                 /* of each, so that a flood of strangers is looked up quickly */
+	unsigned n_candidates;
 	unsigned next_candidate;
 	uint16_t next_id;
 	/* the local timeline */
@@ -114,6 +116,9 @@ void receiver_port_sdp(struct receiver_port *p, const struct sdp_media *m);
 
 /* "192.0.2.0/24" "2001:db8::/32" "::1" "host" is no address.  Returns: ERR_OK, ERR_ARG with *why. */
 enum err receiver_net_parse(struct receiver_net *n, const char *text, struct err_why *why) WEIR_MUSTUSE;
+
+/* Is it one of the addresses of --from? */
+bool receiver_may_speak(const struct receiver *r, const struct dgram_addr *from);
 
 /* A datagram came to our port `port` (or, is_rtcp, to the one for RTCP beside it).  Its bytes are changed by decryption.  Role: io. */
 void receiver_datagram(struct receiver *r, unsigned port, bool is_rtcp, const struct dgram_addr *from, uint8_t *bytes, size_t n_bytes, int64_t arrival_ns);

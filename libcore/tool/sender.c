@@ -285,7 +285,7 @@ static enum err add_flow(struct sender *s, const struct track *t, unsigned first
 	if ((e = flow_init(f, t, &o, is_opus ? s->o.level_min : 0, is_opus ? s->o.level_max : 0, why)) ||
 		(s->has_srtp && (e = srtp_session_send(&s->srtp, o.ssrc, 0, why)))) {
 		free(f);
-		return e;
+		return e == ERR_ARG ? ERR_FORMAT : e;
 	}
 	set_addrs(s, s->n_flows);
 	s->flows[s->n_flows++] = f;
@@ -305,9 +305,9 @@ enum err sender_track(struct sender *s, const struct track *t, struct err_why *w
 	enum err e;
 
 	if (!track_is_opus(t) && !track_is_pcm(t))
-		return err_say(why, ERR_ARG, "rtp://", "carries sound only: weir:// takes other tracks too");
+		return err_say(why, ERR_FORMAT, "rtp://", "carries sound only: weir:// takes other tracks too");
 	if (track_is_opus(t) && t->channels > 2)
-		return err_say(why, ERR_ARG, "rtp://", "carries Opus of 1 or 2 channels, the track has %u: send it decoded, or encode it in pairs", t->channels);
+		return err_say(why, ERR_FORMAT, "rtp://", "carries Opus of 1 or 2 channels, the track has %u: send it decoded, or encode it in pairs", t->channels);
 	for (unsigned i = 0; i < s->n_flows; i++) {
 		struct flow *f = s->flows[i];
 

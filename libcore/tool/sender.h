@@ -122,7 +122,8 @@ void sender_release(struct sender *s);
 
 /*
  * A track is announced: its flows are made, or those of a track that changed end and new ones are made.
- * Returns: ERR_OK; ERR_ARG: it cannot be sent, with *why the reason; ERR_LIMIT: too many flows.  Role: control.
+ * Returns: ERR_OK; ERR_FORMAT: it cannot be sent, with *why the reason; ERR_ARG: the options do not suit it; ERR_LIMIT: too many flows.
+ * Role: control.
  */
 enum err sender_track(struct sender *s, const struct track *t, struct err_why *why) WEIR_MUSTUSE;
 

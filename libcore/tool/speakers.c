@@ -15,7 +15,7 @@
 static void count_devices(void *user)
 {
 	struct speakers *s = user;
-	uint64_t underruns = 0, silent = 0, played = UINT64_MAX, low = UINT64_MAX, now_pct = 100, low_pct = 100, high_pct = 0;
+	uint64_t underruns = 0, silent = 0, skipped = 0, played = UINT64_MAX, low = UINT64_MAX, now_pct = 100, low_pct = 100, high_pct = 0;
 
 	for (unsigned i = 0; i < s->n; i++) {
 		struct livesink *l = &s->devices[i].sink;
@@ -26,6 +26,7 @@ static void count_devices(void *user)
 
 		underruns += atomic_load(&c->underruns);
 		silent += atomic_load(&c->silent_frames);
+		skipped += atomic_load(&c->skipped_frames);
 		played = n < played ? n : played;
 		low = least < low ? least : low;
 		uint64_t size = l->ring.size_bytes, frame_bytes = l->frame_bytes, high = atomic_load(&c->fill_high_frames);
@@ -36,6 +37,7 @@ static void count_devices(void *user)
 	}
 	stats_set(&s->underruns, underruns);
 	stats_set(&s->silent_frames, silent);
+	stats_set(&s->skipped_frames, skipped);
 	stats_set(&s->low_frames, low == UINT64_MAX ? 0 : low);
 	stats_set(&s->stats->frames_out, played == UINT64_MAX ? 0 : played);
 	stats_ring(s->stats, now_pct, low_pct, high_pct);
@@ -80,6 +82,7 @@ enum err speakers_init(struct speakers *s, struct tool *tool, struct stats *stat
 	}
 	stats_key(stats, "underruns", &s->underruns);
 	stats_key(stats, "silent_frames", &s->silent_frames);
+	stats_key(stats, "skipped_frames", &s->skipped_frames);
 	stats_key(stats, "ring_low_frames", &s->low_frames);
 	if (s->options.keep) {
 		stats_key(stats, "absences", &s->absences);
@@ -110,7 +113,7 @@ static enum err open_one(struct speakers *s, unsigned i, const char *spec, const
 		.volume_db = from->volume_db, .stop = &tool_stop, .keep = from->keep, .tell = tell, .tell_user = d,
 		.follows = !from->own_clocks && (i || from->comes_in_time),
 		/* Whoever paces the stream lets it stand still while it is away; what comes by itself goes on. */
-		.waits = !i && !from->is_live,
+		.waits = !i && !from->is_live, .skips = from->is_live,
 	};
 
 	if (from->latency.is_set)

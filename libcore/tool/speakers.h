@@ -41,7 +41,7 @@ struct speakers {
 	struct track format;      /* that they were opened for: rate, channels, sample */
 	uint32_t piece_frames;    /* to each in turn */
 	struct err_why why;
-	atomic_uint_fast64_t underruns, silent_frames, low_frames, absences, absent_frames, ratio_e9;
+	atomic_uint_fast64_t underruns, silent_frames, skipped_frames, low_frames, absences, absent_frames, ratio_e9;
 };
 
 /* For the devices named in s->specs; n is 1 without a name.  Before stats_begin().  Returns: ERR_OK, ERR_NOMEM with s->why.  Role: control. */

@@ -1,12 +1,13 @@
 /*
  * Tracks of one stream into files of their own, DIR/NN-NAME.weir, as they are: packets are not copied, only their headers
- * are packed anew.  A track of raw video becomes its frames, y4m or raw, DIR/NN-NAME.y4m.  A file stands as NAME.part until its
- * track and the input are over.
+ * are packed anew.  A track of raw video becomes its frames, y4m or raw, DIR/NN-NAME.y4m, and one of messages these.  A file stands
+ * as NAME.part until its track and the input are over.
  */
 #ifndef TOOL_SPLIT_H
 #define TOOL_SPLIT_H
 
 #include "media/sinkfile.h"
+#include "tool/dataout.h"
 #include "tool/videoout.h"
 #include "wire/writer.h"
 
@@ -14,7 +15,9 @@ struct split_part {
 	uint16_t track;
 	bool begun;
 	bool is_video;            /* its frames are written: video, not file and writer */
+	bool is_data;             /* its messages are */
 	struct videoout video;
+	struct dataout data;
 	struct sinkfile file;
 	struct writer writer;
 };
@@ -23,6 +26,8 @@ struct split {
 	const char *dir;          /* not owned; NULL: nothing but the frames of one track, to frames_path */
 	const char *frames_path;
 	enum videoout_form form;  /* of video */
+	bool takes_data;          /* messages, too, go to frames_path */
+	bool keep_data;           /* messages stay packets in a .weir file */
 	int stdout_fd;            /* what "-" as frames_path means */
 	const volatile sig_atomic_t *stop;
 	/* Messages: what is waited for, what was written.  NULL: none. */
@@ -39,7 +44,7 @@ struct split {
 /* The caller has set what stands before `stream`.  Makes dir unless it is there.  Returns: ERR_OK, ERR_SYS.  Role: io. */
 enum err split_open(struct split *s, struct err_why *why) WEIR_MUSTUSE;
 
-/* Is it a track whose frames go to frames_path? */
+/* Is it a track whose frames or messages go to frames_path? */
 bool split_takes(const struct split *s, const struct track *t);
 
 /*

@@ -258,8 +258,9 @@ static void *printer(void *arg)
 	while (!atomic_load(&s->ending)) {
 		int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 		bool page = atomic_exchange(&s->asked, false) || (unasked && now_ns >= next_page_ns), line = now_ns >= next_line_ns;
+		bool due = atomic_exchange(&s->line_due, false) && s->tool->stats.is_set;
 
-		if (page || line) {
+		if (page || line || due) {
 			pthread_mutex_lock(&s->lock);
 			refresh(s);
 			pthread_mutex_unlock(&s->lock);
@@ -268,10 +269,10 @@ static void *printer(void *arg)
 			publish(s);
 			next_page_ns = now_ns + PAGE_EVERY_NS;
 		}
-		if (line) {
+		if (line || due)
 			print_line(s, false);
+		if (line)
 			next_line_ns += every_ns;
-		}
 		int64_t until_ns = unasked && next_page_ns < next_line_ns ? next_page_ns : next_line_ns;
 		struct timespec until = { .tv_sec = until_ns / UNITS_NS_PER_S, .tv_nsec = until_ns % UNITS_NS_PER_S };
 		(void)sem_clockwait(&s->wake, CLOCK_MONOTONIC, &until);
@@ -348,6 +349,14 @@ enum err stats_begin(struct stats *s, struct tool *t, struct err_why *why)
 		return err_sys(why, "statistics thread");
 	}
 	return ERR_OK;
+}
+
+void stats_now(struct stats *s)
+{
+	if (!s->running)
+		return;
+	atomic_store(&s->line_due, true);
+	sem_post(&s->wake);
 }
 
 void stats_end(struct stats *s)

@@ -20,7 +20,7 @@ struct stats_key {
 	const atomic_uint_fast64_t *value;
 };
 
-#define STATS_MAX_KEYS 16
+#define STATS_MAX_KEYS 32
 #define STATS_MAX_TICKS 64
 
 /*
@@ -48,7 +48,7 @@ struct stats {
 	bool running;
 	bool unasked;                /* WEIR_STATS: the page is kept fresh */
 	sem_t wake;                  /* posted when the page is asked for, and at the end */
-	atomic_bool ending, asked;
+	atomic_bool ending, asked, line_due;
 	pthread_mutex_t lock;        /* of refresh */
 	_Atomic(stats_refresh *) refresh;
 	void *refresh_user;
@@ -103,6 +103,8 @@ void stats_tick(struct stats *s, struct tick *t);
 void stats_watch(struct stats *s, stats_refresh *refresh, void *user);
 /* Start the printer if t->stats is set, and answer `weir top` from now on.  Role: control, the main thread. */
 enum err stats_begin(struct stats *s, struct tool *t, struct err_why *why) WEIR_MUSTUSE;
+/* A line now, as well as when its time comes: something changed that whoever reads them wants to know at once.  Role: io. */
+void stats_now(struct stats *s);
 /* Print the last line and stop the printer.  Safe when it never began. */
 void stats_end(struct stats *s);
 

@@ -12,6 +12,7 @@
 
 #define SHORTEST_PIECE_FRAMES 12000   /* of Opus: no packet is cut twice */
 #define NO_CUT INT64_MAX
+#define MAX_GAP_S 3600                /* unless the options say otherwise */
 
 /* Where a take lies, as tags: its first frame on the timeline of its track, and the time of that. */
 struct place_tags {
@@ -32,6 +33,7 @@ struct take {
 	unsigned n_pieces;
 	int64_t next_pos;             /* where the next frame should lie, on the track's timeline */
 	int64_t cut_pos;              /* the piece ends here, or NO_CUT */
+	int64_t told_pos;             /* losses up to here were counted */
 	int64_t begin_pos;            /* the first frame to be written, when it is known before the first packet */
 	bool has_begin;
 	int64_t clock_pos, clock_utc_ns; /* the newest position whose wall-clock is known; utc unknown: none yet */
@@ -96,6 +98,20 @@ void takes_release(struct takes *s)
 static enum err no_memory(struct takes *s)
 {
 	return err_say(&s->why, ERR_NOMEM, s->options.pattern, "%s", err_text(ERR_NOMEM));
+}
+
+/* ---- words ---- */
+
+/* "0:02.000", "1:00:00.000": of n frames of t. */
+static void put_time(char out[static 40], uint64_t n_frames, const struct track *t)
+{
+	uint64_t ms = (uint64_t)units_scale((int64_t)n_frames, 1000 * (int64_t)t->rate_den, t->rate_num);
+	unsigned long long h = ms / 3600000, m = ms / 60000 % 60, s = ms / 1000 % 60;
+
+	if (h)
+		snprintf(out, 40, "%llu:%02llu:%02llu.%03u", h, m, s, (unsigned)(ms % 1000));
+	else
+		snprintf(out, 40, "%llu:%02llu.%03u", m, s, (unsigned)(ms % 1000));
 }
 
 /* ---- names ---- */
@@ -608,6 +624,82 @@ enum err takes_announce(struct takes *s, const struct track *announced)
 	return sink_check(s->options.sink.format, &t->track, s->options.pattern, &s->why);
 }
 
+/* ---- holes that are too long ---- */
+
+static enum err sync_ends(struct takes *s);
+
+static int64_t max_gap_frames(const struct take *t)
+{
+	const struct opt_time *o = &t->all->options.max_gap;
+	const struct opt_time usual = { .is_set = true, .value = MAX_GAP_S * UNITS_NS_PER_S };
+	return opt_time_frames(o->is_set ? o : &usual, rate_of(t), t->track.rate_den);
+}
+
+/* Has another track come so far that silence up to pos is not more than it has frames for? */
+static bool others_reached(const struct take *t, int64_t pos)
+{
+	const struct takes *s = t->all;
+
+	for (unsigned i = 0; i < s->n_takes; i++) {
+		const struct take *other = s->list[i];
+		if (other != t && other->is_open && units_compare(other->next_pos, rate_of(other), other->track.rate_den,
+			pos - max_gap_frames(t), rate_of(t), t->track.rate_den) >= 0)
+			return true;
+	}
+	return false;
+}
+
+/* Silence from `from` to pos would be longer than a file is to have; with sync, as far as the other tracks do not need it. */
+static bool is_too_long(const struct take *t, int64_t from, int64_t pos)
+{
+	int64_t n_frames;
+
+	if (pos <= from || (!__builtin_sub_overflow(pos, from, &n_frames) && n_frames <= max_gap_frames(t)))
+		return false;
+	return !t->all->options.sync || !others_reached(t, pos);
+}
+
+/* Nothing comes for very long: the file ends, and another one begins at pos.  With sync, so do those of the others. */
+static enum err step_over(struct take *t, int64_t pos)
+{
+	struct takes *s = t->all;
+	char text[160], time[40];
+	enum err e = ERR_OK;
+
+	put_time(time, (uint64_t)pos - (uint64_t)t->next_pos, &t->track);
+	if (!strcmp(s->options.pattern, "-"))
+		return err_say(&s->why, ERR_LIMIT, "<stdout>", "a gap of %s in track %u is longer than --max-gap, and it cannot go on in another file", time,
+			t->track.id);
+	if (s->options.warn) {
+		snprintf(text, sizeof(text), "a gap of %s in track %u: it goes on in another file", time, t->track.id);
+		s->options.warn(s->options.user, s->options.pattern, text);
+	}
+	if (s->options.sync) {
+		e = sync_ends(s);
+		s->sync_n = pos;
+		s->sync_num = rate_of(t);
+		s->sync_den = t->track.rate_den;
+	}
+	for (unsigned i = 0; !e && i < s->n_takes; i++) {
+		struct take *other = s->list[i];
+		if (other != t && !s->options.sync)
+			continue;
+		e = close_piece(other, true);
+		other->started = false;
+	}
+	t->begin_pos = pos;
+	t->has_begin = true;
+	return e;
+}
+
+static void count_lost(struct take *t, int64_t to)
+{
+	int64_t from = t->told_pos > t->next_pos ? t->told_pos : t->next_pos;
+
+	if (to > from)
+		t->all->lost_frames += (uint64_t)(to - from);
+}
+
 /* ---- packets ---- */
 
 /* The first frame of a take, or of a new format in it. */
@@ -632,6 +724,9 @@ static enum err begin(struct take *t, int64_t pos)
 	t->next_pos = first && s->options.sync ? sync_pos(t) : pos;
 	if (t->next_pos > pos)
 		t->next_pos = pos;
+	if (is_too_long(t, t->next_pos, pos))
+		return err_say(&s->why, ERR_LIMIT, s->options.pattern, "track %u begins more than --max-gap behind the others: with --sync that would be silence",
+			t->track.id);
 	if ((e = open_piece(t, t->next_pos)))
 		return e;
 	return write_silence(t, pos - t->next_pos);
@@ -664,7 +759,7 @@ static enum err take_gap(struct take *t, const struct packet *p)
 		return ERR_OK;
 	follow_clock(t, p->pos, gap.utc_ns);
 	if (!t->started || t->changed) {
-		bool waits = gap.reason == PACKET_GAP_NOT_STARTED || gap.reason == PACKET_GAP_PAUSED;
+		bool waits = gap.reason == PACKET_GAP_NOT_STARTED || gap.reason == PACKET_GAP_PAUSED || (!t->started && t->n_pieces);
 		if (waits) {
 			/* Before its first frame: with sync it becomes silence then. */
 			t->begin_pos = end_pos;
@@ -674,12 +769,15 @@ static enum err take_gap(struct take *t, const struct packet *p)
 		e = begin(t, t->has_begin ? t->begin_pos : p->pos > t->track.first_pos ? p->pos : t->track.first_pos);
 		t->has_begin = false;
 	}
-	if (!e && end_pos > t->next_pos) {
-		if (is_loss(gap.reason))
-			t->all->lost_frames += (uint64_t)(end_pos - t->next_pos);
-		e = write_silence(t, end_pos - t->next_pos);
-	}
-	return e;
+	if (e || end_pos <= t->next_pos)
+		return e;
+	if (is_loss(gap.reason))
+		count_lost(t, end_pos);
+	if (!is_too_long(t, t->next_pos, end_pos))
+		return write_silence(t, end_pos - t->next_pos);
+	/* With sync, what the others have in the meantime decides, when this track goes on. */
+	t->told_pos = end_pos;
+	return t->all->options.sync ? ERR_OK : step_over(t, end_pos);
 }
 
 /* The timeline was moved, and nothing is missing between: the file goes on without a hole. */
@@ -722,6 +820,11 @@ static enum err take_data(struct take *t, const struct packet *p)
 	enum err e = ERR_OK;
 
 	follow_clock(t, p->pos, p->utc_ns);
+	if (t->started && !t->changed && !(p->flags & PACKET_DISCONT) && is_too_long(t, t->next_pos, p->pos)) {
+		count_lost(t, p->pos);
+		if ((e = step_over(t, p->pos)))
+			return e;
+	}
 	if (!t->started || t->changed) {
 		if ((e = begin(t, beginning(t, p))))
 			return e;
@@ -733,7 +836,7 @@ static enum err take_data(struct take *t, const struct packet *p)
 		move_timeline(t, p->pos);
 	/* A hole that no GAP told of. */
 	if (!opus && p->pos > t->next_pos) {
-		t->all->lost_frames += (uint64_t)(p->pos - t->next_pos);
+		count_lost(t, p->pos);
 		e = write_silence(t, p->pos - t->next_pos);
 	}
 	if (e)
@@ -828,7 +931,7 @@ enum err takes_finish(struct takes *s, bool complete)
 
 	/* A track without a frame still makes a file. */
 	for (unsigned i = 0; complete && !s->options.on_level && !e && i < s->n_takes; i++)
-		if (!s->list[i]->started)
+		if (!s->list[i]->started && !s->list[i]->n_pieces)
 			e = begin(s->list[i], s->list[i]->track.first_pos);
 	if (complete && !e && s->options.sync)
 		e = sync_ends(s);
@@ -844,18 +947,6 @@ enum err takes_finish(struct takes *s, bool complete)
 	}
 	s->why = why;
 	return e;
-}
-
-/* "0:02.000", "1:00:00.000": of n frames of t. */
-static void put_time(char out[static 40], uint64_t n_frames, const struct track *t)
-{
-	uint64_t ms = (uint64_t)units_scale((int64_t)n_frames, 1000 * (int64_t)t->rate_den, t->rate_num);
-	unsigned long long h = ms / 3600000, m = ms / 60000 % 60, s = ms / 1000 % 60;
-
-	if (h)
-		snprintf(out, 40, "%llu:%02llu:%02llu.%03u", h, m, s, (unsigned)(ms % 1000));
-	else
-		snprintf(out, 40, "%llu:%02llu.%03u", m, s, (unsigned)(ms % 1000));
 }
 
 const char *takes_describe(const struct takes_file *f, char out[static 128])

@@ -33,6 +33,7 @@ struct takes_options {
 	struct sink_args sink;       /* tags, force, stop…; wait is set here */
 	struct opt_time split_every; /* is_set: cut pieces of this length */
 	bool split_on_clock;         /* at multiples of it in wall-clock time (UTC) instead */
+	struct opt_time max_gap;     /* a longer one is no silence: the file ends, and what follows makes another one; not set: 1 h */
 	bool sync;
 	bool on_level;               /* takes begin and end by takes_begin_at() and takes_end_at() alone, often */
 	int64_t t0_utc_ns;           /* wall-clock of position 0, or UNITS_UNKNOWN_NS */

@@ -15,6 +15,7 @@
 
 #define FIFO_BYTES (1 << 20)       /* between who makes the frames and us nothing else waits */
 #define LEAST_RING_BYTES (256u << 10)
+#define KEEP_RING_BYTES (128u << 10)
 #define STOP_NS 1000000000         /* so long after a stop a frame whose beginning went out may take to end */
 
 /* ---- opening ---- */
@@ -453,9 +454,12 @@ static void settle(struct videofeed *v)
 			v->frames[1].is_used = false;
 		}
 	}
-	/* Empty: from its beginning again, so that no more of it is used than has to be. */
-	if (v->begin_bytes == v->end_bytes && !v->frames[1].is_used)
+	/* Empty: from its beginning again, so that no more of it is used than has to be; what a reader that was behind made it take goes back. */
+	if (v->begin_bytes == v->end_bytes && !v->frames[1].is_used) {
+		if (v->end_bytes > KEEP_RING_BYTES)
+			madvise(v->ring + KEEP_RING_BYTES, v->ring_bytes - KEEP_RING_BYTES, MADV_DONTNEED);
 		v->begin_bytes = v->end_bytes = 0;
+	}
 }
 
 /* A hole up to pos. */

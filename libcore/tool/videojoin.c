@@ -67,10 +67,14 @@ static void begin_live(struct videojoin *v)
 
 	/* The default slack of 50 µs is most of a fragment's time. */
 	prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
+	v->is_paced = w && !w->is_regular;
 	if (!w || !w->is_pipe)
 		return;
-	if (fcntl(w->fd, F_SETPIPE_SZ, OUT_PIPE_BYTES) < 0)
+	int wanted_bytes = v->options.pipe_bytes ? v->options.pipe_bytes : OUT_PIPE_BYTES;
+	if (fcntl(w->fd, F_SETPIPE_SZ, wanted_bytes) < 0)
 		errno = 0;
+	int pipe_bytes = fcntl(w->fd, F_GETPIPE_SZ);
+	v->is_paced = pipe_bytes < 0 || pipe_bytes > wanted_bytes;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", w->fd);
 	v->out_fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	if (v->out_fd < 0)
@@ -85,7 +89,7 @@ static void begin_live(struct videojoin *v)
 /* The first tracks are known, the video too: its number is the next one. */
 static enum err begin(struct videojoin *v, struct join *j)
 {
-	const struct packet_stream *from = join_stream(j);
+	const struct packet_stream *from = v->options.stream ? v->options.stream : join_stream(j);
 	int64_t time_ns = (int64_t)(j->position_s * UNITS_NS_PER_S);
 	struct videofeed *f = &v->feed;
 
@@ -111,7 +115,7 @@ static enum err begin(struct videojoin *v, struct join *j)
 static bool may_send(const struct videojoin *v, int64_t *wait_ns)
 {
 	*wait_ns = 0;
-	if (!v->is_live || v->options.unpaced)
+	if (!v->is_paced)
 		return true;
 	*wait_ns = v->next_send_ns - clock_now_ns();
 	return *wait_ns <= 0;
@@ -255,6 +259,8 @@ enum err videojoin_fill(struct videojoin *v, struct join *j)
 		j->watch_ns = wait_ns;
 	if (f->is_known && !v->has_begun && join_has_begun(j))
 		j->watch_ns = 0;
+	if (v->options.look_ns && (j->watch_ns < 0 || j->watch_ns > v->options.look_ns))
+		j->watch_ns = v->options.look_ns;
 	e = join_fill(j);
 	v->looked = true;
 	if (wants && j->watch[0].revents)

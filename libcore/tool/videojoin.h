@@ -1,9 +1,10 @@
 /*
  * A join with a video beside it: audio first, and looked at before every fragment of a frame.
  *
- * Offline each goes where its time is, as far as it is there.  Live (a stream that comes in is, or it is asked for) fragments go out
- * at no more than twice the video's nominal rate, so that what audio finds before it in the pipe stays about one fragment; and while
- * the pipe takes no more, the video's frames are taken in all the same, and dropped whole.
+ * Offline each goes where its time is, as far as it is there.  Live (a stream that comes in is, or it is asked for) the pipe is made
+ * so small that audio finds no more than one fragment before it; where that cannot be, fragments go out at no more than twice the video's
+ * nominal rate, which comes to the same as long as the reader keeps up.  While the pipe takes no more, the video's frames are taken in
+ * all the same, and dropped whole.
  */
 #ifndef TOOL_VIDEOJOIN_H
 #define TOOL_VIDEOJOIN_H
@@ -15,7 +16,9 @@
 struct videojoin_options {
 	const char *spec;
 	bool live;                 /* even if no stream that comes in is */
-	bool unpaced;              /* live, but as fast as the pipe takes them */
+	const struct packet_stream *stream; /* whose clock counts; NULL: the join's */
+	int pipe_bytes;            /* of its pipe, when live; 0: what suits audio */
+	int64_t look_ns;           /* no wait is longer, so that stop is seen on a thread that gets no signals; 0: no limit */
 	const volatile sig_atomic_t *stop;
 };
 
@@ -25,6 +28,7 @@ struct videojoin {
 	bool is_open;
 	struct writer *writer;     /* NULL: packets go elsewhere */
 	int out_fd;                /* the writer's pipe once more, not to be waited for; −1 */
+	bool is_paced;             /* the pipe is deeper than what audio may wait behind */
 	bool has_begun, is_live, is_announced, is_over, end_said;
 	bool audio_ended;
 	bool looked;               /* audio was looked at since the last fragment */

@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define MOVE_BYTES 4096u              /* so much of a packet may be moved, */
+#define FRONT_BYTES (64u << 10)       /* to read into memory that is in the cache still */
 #define READ_BYTES (256u << 10)       /* at most a read: what stays in a processor's cache until it is written on */
 
 /* ---- life ---- */
@@ -97,6 +99,7 @@ enum err reader_fill(struct reader *r)
 	ring_consume(&r->ring, r->used_bytes - r->back_bytes);
 	r->offset_bytes += r->used_bytes - r->back_bytes;
 	r->used_bytes = r->back_bytes;
+	ring_rewind(&r->ring, MOVE_BYTES, FRONT_BYTES);
 
 	while (!r->eof && !r->stopped) {
 		if (r->options.stop && *r->options.stop) {

@@ -16,6 +16,7 @@ beside()
 	kill -INT "$capture_pid"
 	ends "$capture_pid" 20
 	stop_jack
+	cat capture.err
 	inspect --verify got.weir
 	inspect --json got.weir >got.json
 }

@@ -163,6 +163,8 @@ long_stall()
 	between "$dropped" 48000 200000 "frames dropped in a pause of 240000 frames with a ring of 96000"
 	eq "$(json got.json 'd["summary"]["lost_frames"]')" "$dropped" "holes in the stream"
 	grep -q "$dropped frames dropped in 1 place" capture.err
+	expect_status 3 inspect --verify got.weir >verify
+	grep -q "$dropped" verify
 	"$PYTHON" - "$dropped" <<'PY'
 import json, sys
 lines = [json.loads(l) for l in open("got.json")]

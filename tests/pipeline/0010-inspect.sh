@@ -208,6 +208,28 @@ interrupted()
 		esac
 	done
 }
+# The others are shown; what could not be read is the status.
+goes_on()
+{
+	capture -d 1s gen:sine >a.weir
+	head -c 5000 a.weir >cut.weir
+	printf 'no stream at all, but long enough' >text
+	expect_status 1 inspect --verify a.weir missing.weir a.weir text a.weir >out 2>err
+	eq "$(grep -c ': whole$' out)" 3
+	eq "$(wc -l <out)" 3
+	eq "$(wc -l <err)" 2
+	contains err "inspect: missing.weir: No such file"
+	contains err "inspect: text: "
+	expect_status 1 inspect --json missing.weir a.weir >out 2>err
+	eq "$(json out 'd["summary"]["complete"]')" true
+	expect_status 1 inspect --verify cut.weir missing.weir >out 2>err
+	expect_status 3 inspect --verify a.weir cut.weir a.weir >out 2>err
+	eq "$(wc -l <out)" 3
+	expect_status 1 inspect missing.weir >out 2>err
+	one_line err "^inspect: missing.weir: No such file"
+}
+test_case "an input that cannot be read does not hide the others" goes_on
+
 test_case "what was interrupted is not called whole" interrupted
 
 done_testing

@@ -47,6 +47,8 @@ units_left_out()
 	says 2 "^encode: -b: '9G' .*bit/s$" encode -b 9G
 	make_wav a.wav 44100 2 s16 4410
 	says 2 '^capture: -r: 48 Hz .*is 48k meant\?' capture -r 48 a.wav
+	says 2 "^resample: -r: '48' .*is 48k meant\?" resample -r 48 a.wav
+	says 2 "^mix: -r: '48' .*is 48k meant\?" mix -r 48 a.wav
 	says 2 '^capture: -r: 44 Hz .*is 44k meant\?' capture -r 44 -
 	# Slow signals are made and read as they are.
 	capture -r 100 -d 1s gen:sine:freq=5 >slow.weir

@@ -341,15 +341,17 @@ opus_is_refused()
 usage()
 {
 	expect_status 2 resample </dev/null >out 2>err
-	one_line err '-r: is needed.*1 to 6144000'
+	one_line err '-r: is needed.*1000 to 6144000'
 	expect_status 2 resample -r 6144001 </dev/null >out 2>err
-	one_line err '6144001.*1 to 6144000'
+	one_line err '6144001.*1000 to 6144000'
 	expect_status 2 resample -r 48k -q best </dev/null >out 2>err
 	one_line err "'best'.*quick.*very-high"
 	expect_status 2 resample -r 48k a b </dev/null >out 2>err
-	make_wav a.wav 44100 1 s16 100
-	expect_status 1 resample -r 1 a.wav >out 2>err
-	one_line err 'track 1: from 44100 to 1 Hz: the ratio is 5000 or more'
+	make_wav a.wav 6144000 1 s16 100
+	expect_status 2 resample -r 999 a.wav >out 2>err
+	one_line err "'999' is not a rate.*1000 to 6144000"
+	expect_status 1 resample -r 1000 a.wav >out 2>err
+	one_line err 'track 1: from 6144000 to 1000 Hz: the ratio is 5000 or more'
 }
 
 # ---- packets ----

@@ -335,5 +335,41 @@ test_case "live, a reader that stands still loses whole frames, all counted" sto
 test_case "offline a reader that stands still loses nothing" offline_loses_nothing_to_a_stopped_reader
 test_case "live frames are placed by the clock" live_frames_are_placed_by_the_clock
 test_case "an interrupted mux ends whole" interrupted_mux_ends_whole
+pictures_in_a_pipe_of_their_own()
+{
+	local size=$((640 * 480 * 4)) status
+	frames make in.raw frames=40 bytes=$size
+	mkfifo bulk
+	capture gen:count -c 2 -d 1 | mux --video in.raw,640x480,rgba,40 --bulk-fd 5 5>bulk |
+		demux --video out.raw --bulk-fd 6 6<bulk 2>said >a.weir
+	same in.raw out.raw
+	contains said "40 frames of 640x480 rgba at 40/1 a second"
+	inspect --verify a.weir >out
+	contains out "1 track, track 1: 48000 frames (every sample right), 0 gaps"
+	# Both are whole streams, and one again when they are joined.
+	mux --video in.raw,640x480,rgba,40 --bulk-fd 5 a.weir 5>b.weir >main.weir
+	inspect --verify b.weir >out
+	contains out "1 track, track 1: 40 frames, 0 gaps"
+	mux main.weir b.weir | demux --split d 2>said
+	same in.raw d/02-in.rgba
+	# Its reader goes away: the audio does not notice.
+	mux --video in.raw,640x480,rgba,40 --bulk-fd 5 a.weir 5> >(head -c 100000 >/dev/null) >main.weir
+	inspect --verify main.weir >out
+	# A producer that is killed is said here too.
+	head -c $((size * 3 + 1000)) in.raw >cut.raw
+	expect_status 3 mux --video cut.raw,640x480,rgba,40 --bulk-fd 5 a.weir 5>b.weir >main.weir 2>said
+	one_line said "ended in the middle of frame 3"
+	inspect --verify main.weir >out
+	status=0
+	demux -o out2.raw --bulk-fd 6 6<b.weir </dev/null 2>said || status=$?
+	eq "$status" 3
+	eq "$(bytes_of out2.raw)" $((size * 3))
+	expect_status 2 demux --bulk-fd 5 a.weir 2>said
+	expect_status 2 mux --bulk-fd 5 a.weir 2>said
+	expect_status 1 mux --video in.raw,640x480,rgba,40 --bulk-fd 77 a.weir 2>said >x
+	one_line said "descriptor 77.*Bad file descriptor"
+}
+
+test_case "pictures in a pipe of their own" pictures_in_a_pipe_of_their_own
 test_case "the heap stands still" heap_stands_still
 done_testing

@@ -1,6 +1,6 @@
 """RTP for the tests, apart from the library: records datagrams, and says what is in them.
 
-	rtp.py record FILE READY ADDRESS PORT [--seconds S] [--idle S] [--iface-ip IP] [--byes N]
+	rtp.py record FILE READY ADDRESS PORT [--seconds S] [--idle S] [--iface NAME] [--byes N]
 		until N BYEs came (1), nothing came for so long (after the first), or the time is over
 	rtp.py eval FILE EXPRESSION...   Python, over: p (RTP packets), rtcp (RTCP packets by part), d (datagrams), and what is defined here
 """
@@ -65,9 +65,9 @@ def record(path, ready, address, port, *options):
     s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     s.bind((address, int(port)))
     if family == socket.AF_INET and 224 <= int(address.split(".")[0]) < 240:
-        s.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(address) + socket.inet_aton(o.get("--iface-ip", "127.0.0.1")))
+        s.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(address) + socket.inet_aton("127.0.0.1"))
     if family == socket.AF_INET6 and address.lower().startswith("ff"):
-        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, socket.inet_pton(family, address) + struct.pack("I", socket.if_nametoindex("lo")))
+        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, socket.inet_pton(family, address) + struct.pack("I", socket.if_nametoindex(o.get("--iface", "lo"))))
     end = time.monotonic() + float(o.get("--seconds", 20))
     idle, byes, got = float(o.get("--idle", 3)), int(o.get("--byes", 1)), []
     open(ready, "w").close()

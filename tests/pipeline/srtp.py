@@ -158,6 +158,20 @@ class Srtp:
         body = packet[:8] + xor(packet[8:], counter_stream(self.ck, self._cm_iv(self.csalt, ssrc, index), len(packet) - 8)) + e
         return body + hmac.new(self.ca, body, hashlib.sha1).digest()[:10]
 
+    def unprotect_rtcp(self, packet):
+        """Returns: the compound packet and its index, None if it is not authentic."""
+        ssrc = struct.unpack(">I", packet[4:8])[0]
+        if self.profile == "aead":
+            body, e = packet[:-4], packet[-4:]
+            index = struct.unpack(">I", e)[0] & 0x7fffffff
+            text, tag = gcm(self.ck, xor(struct.pack(">HIHI", 0, ssrc, 0, index), self.csalt), packet[:8] + e, cipher=body[8:-16])
+            return (packet[:8] + text, index) if tag == body[-16:] else None
+        body, e = packet[:-14], packet[-14:-10]
+        index = struct.unpack(">I", e)[0] & 0x7fffffff
+        if hmac.new(self.ca, body + e, hashlib.sha1).digest()[:10] != packet[-10:]:
+            return None
+        return body[:8] + xor(body[8:], counter_stream(self.ck, self._cm_iv(self.csalt, ssrc, index), len(body) - 8)), index
+
 
 def check():
     h = bytes.fromhex

@@ -481,6 +481,33 @@ static void test_wav_damage(void)
 		CHECK(strstr(got.s.warning, "cut short") != NULL);
 		drop(&got);
 	}
+	/* A byte of the last frame is missing: so is the frame, and it is not promised where the size of the file can be known. */
+	for (size_t missing = 1; missing <= 7; missing++) {
+		h.data_bytes = 600;
+		begin_wav(&blob, &h);
+		add_samples(&blob, 200, 3, false);
+		blob.n -= missing;
+		for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+			take(&got, &blob, steps[i], NULL);
+			CHECK_EQ(got.s.n_frames, steps[i] ? 100 : missing > 6 ? 98 : 99);
+			CHECK_EQ(got.n_frames, missing > 6 ? 98 : 99);
+			CHECK(got.s.cut);
+			CHECK_EQ(got.s.lost_frames, missing > 6 ? 2 : 1);
+			CHECK_EQ(got.s.damaged_bytes, missing % 6 ? 6 - missing % 6 : 0);
+			drop(&got);
+		}
+	}
+	/* Of a size that nobody knows: to the last whole frame. */
+	h.data_bytes = 0xFFFFFFFF;
+	begin_wav(&blob, &h);
+	add_samples(&blob, 200, 3, false);
+	blob.n--;
+	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+		take(&got, &blob, steps[i], NULL);
+		CHECK_EQ(got.s.n_frames, steps[i] ? -1 : 99);
+		CHECK_EQ(got.n_frames, 99);
+		drop(&got);
+	}
 	/* Padding that was counted as audio is no damage. */
 	h = (struct wav_head){ .code = 1, .bits = 24, .channels = 1, .rate_hz = 48000, .data_bytes = 304 };
 	begin_wav(&blob, &h);

@@ -127,15 +127,15 @@ static void test_describe(void)
 	struct track pcm = track_pcm(44100, 6, SAMPLE_S24);
 	char out[128];
 
-	CHECK_STR(takes_describe(&(struct takes_file){ "x", &opus, SINK_OPUS, 28800000, 7203000, 0, false }, out),
+	CHECK_STR(takes_describe(&(struct takes_file){ "x", &opus, SINK_OPUS, 28800000, 7203000, 0, false, false }, out),
 		"10:00.000 opus 48000 Hz 2 ch, 7.2 MB");
-	CHECK_STR(takes_describe(&(struct takes_file){ "x", &pcm, SINK_WAV, 44100ull * 3661 + 22050, 999960, 0, false }, out),
+	CHECK_STR(takes_describe(&(struct takes_file){ "x", &pcm, SINK_WAV, 44100ull * 3661 + 22050, 999960, 0, false, false }, out),
 		"1:01:01.500 wav s24 44100 Hz 6 ch, 1.0 MB");
-	CHECK_STR(takes_describe(&(struct takes_file){ "x", &pcm, SINK_FLAC, 0, 80, 0, false }, out), "0:00.000 flac s24 44100 Hz 6 ch, 0.1 kB");
+	CHECK_STR(takes_describe(&(struct takes_file){ "x", &pcm, SINK_FLAC, 0, 80, 0, false, false }, out), "0:00.000 flac s24 44100 Hz 6 ch, 0.1 kB");
 	pcm.sample = SAMPLE_F32;
-	CHECK_STR(takes_describe(&(struct takes_file){ "x", &pcm, SINK_FLAC, 0, 80, SAMPLE_S24, true }, out),
+	CHECK_STR(takes_describe(&(struct takes_file){ "x", &pcm, SINK_FLAC, 0, 80, SAMPLE_S24, true, false }, out),
 		"0:00.000 flac s24 (of f32, dithered) 44100 Hz 6 ch, 0.1 kB");
-	CHECK_STR(takes_describe(&(struct takes_file){ "x", &pcm, SINK_WAV, 0, 80, SAMPLE_F32, false }, out),
+	CHECK_STR(takes_describe(&(struct takes_file){ "x", &pcm, SINK_WAV, 0, 80, SAMPLE_F32, false, false }, out),
 		"0:00.000 wav f32 44100 Hz 6 ch, 0.1 kB");
 }
 

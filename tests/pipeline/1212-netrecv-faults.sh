@@ -1,0 +1,172 @@
+#!/bin/bash
+# netrecv on recorded networks, in no time: wraps, order, loss, pauses, restarts, strangers; the same bytes every time.
+. "$(dirname "$0")/../lib.sh"
+
+# recv SCENARIO ARG…: out.weir, stats, err; report is inspect's.
+recv()
+{
+	local scenario=$1
+	shift
+	"$PYTHON" "$TOP/tests/pipeline/rtpcap.py" "$scenario.pcap" "$scenario" ${SEED:-1} ${LENGTH:-2000}
+	netrecv --stats=60 --stats-file stats --replay "$scenario.pcap" "$@" >out.weir 2>err
+	status_of inspect --verify out.weir >report
+}
+
+stat()
+{
+	eq "$(json stats "d[\"$1\"]")" "$2" "$1"
+}
+
+# is_count FIRST: the samples at their positions are FIRST, FIRST + 1 …; zeros where there are holes.  Prints how many are zeros.
+is_count()
+{
+	PYTHONPATH=$TOP/tests/pipeline "$PYTHON" - "$1" <<'PY'
+import subprocess, sys, os
+import numpy as np
+first = int(sys.argv[1])
+subprocess.run([sys.executable, os.environ["TOP"] + "/tests/pipeline/weirfile.py", "pcm", "out.weir", "1", "out.raw"], check=True, stdout=subprocess.DEVNULL)
+x = np.fromfile("out.raw", "<u2")
+want = (np.arange(len(x)) + first).astype("<u2")
+hole = (x == 0) & (want != 0)
+assert (x[~hole] == want[~hole]).all(), np.nonzero(x[~hole] != want[~hole])[0][:5]
+print(int(hole.sum()))
+PY
+}
+
+wrap()
+{
+	recv wrap --no-retime
+	eq "$status" 0 "inspect --verify"
+	stat received 400
+	stat lost 0
+	eq "$(is_count 0)" 0
+	contains report "0 gaps"
+}
+
+reorder()
+{
+	recv reorder --no-retime --latency 40ms
+	stat lost_frames 480 # the lost one, and the one that came too late
+	stat late_packets 1
+	stat duplicate 40
+	stat gaps 2
+	eq "$(is_count 0)" 480
+	grep -q "network" <(inspect out.weir) || fail "no gap says network loss"
+	recv reorder --no-retime --latency 100ms
+	stat lost_frames 240
+	stat late_packets 0
+	eq "$(is_count 0)" 240
+}
+
+silence()
+{
+	recv silence --no-retime
+	eq "$status" 0 "silence is no loss"
+	stat lost 0
+	stat lost_frames 0
+	eq "$(is_count 0)" 47999 # one of the zeros would be one anyhow
+	inspect out.weir | grep GAP | grep -q "24000 +48000" || fail "$(inspect out.weir | grep GAP)"
+}
+
+back()
+{
+	recv back --no-retime
+	stat lost 0
+	between "$(json stats 'd["frames_out"]')" 95000 96000
+	recv back --retime --latency 30ms
+	between "$(json stats 'd["frames_out"]')" 93000 98000
+}
+
+restart()
+{
+	recv restart --no-retime
+	contains report "1 track"
+	stat received 400
+	eq "$(json stats 'd["frames_out"]')" 96000
+	inspect out.weir | grep -q "discont" || fail "nothing says that it does not follow"
+	inspect out.weir | grep GAP | grep -q "pause" || fail "$(inspect out.weir | grep GAP)"
+}
+
+strangers()
+{
+	recv strangers --no-retime
+	eq "$(is_count 0)" 0
+	stat frames_out 96000
+	contains report "1 track"
+	between "$(json stats 'd["strangers"]')" 1000 4010
+	between "$(wc -l <err)" 0 3
+}
+
+crowd()
+{
+	recv crowd --no-retime --max-senders 10
+	contains report "10 tracks"
+	[ "$(grep -c max-senders err)" = 1 ] || fail "$(cat err)"
+	recv crowd --no-retime --max-senders 64
+	contains report "40 tracks"
+}
+
+# Played on the local clock: no frame too many or too few but for the drift, and the drift is found.
+jitter()
+{
+	LENGTH=12000 recv jitter --retime --latency 30ms
+	lost=$(json stats 'd["lost"]')
+	between "$lost" 80 160
+	between "$(json stats 'd["concealed_frames"]')" $((lost * 240)) $((lost * 240 + 480))
+	between "$(json stats 'd["frames_out"]')" 2879500 2880300 # 60 s by the sender, less 80 ppm
+	contains report "0 gaps"
+	stat late_packets 0
+	LENGTH=12000 recv jitter --no-retime
+	between "$(json stats 'd["lost_frames"]')" $((lost * 240)) $((lost * 240 + 4800)) # latency auto: some come too late
+	eq "$(is_count 0)" "$(json stats 'd["lost_frames"]')"
+}
+
+replays()
+{
+	for mode in --retime --no-retime; do
+		recv jitter $mode
+		mv out.weir one.weir
+		recv jitter $mode
+		same one.weir out.weir
+		SEED=2 recv jitter $mode
+		! cmp -s one.weir out.weir || fail "another network gives the same stream"
+	done
+}
+
+# The same number of allocations for a hundred packets and for thousands.
+heap()
+{
+	local mode
+	for mode in --retime --no-retime; do
+		LENGTH=100 recv jitter $mode
+		a=$(json stats 'd["allocs"]')
+		LENGTH=5000 recv jitter $mode
+		eq "$(json stats 'd["allocs"]')" "$a" "allocations $mode"
+	done
+}
+
+broken()
+{
+	"$PYTHON" "$TOP/tests/pipeline/rtpcap.py" x.pcap wrap
+	head -c 5000 x.pcap >cut.pcap
+	expect_status 1 netrecv --replay cut.pcap >o 2>e
+	one_line e "cut.pcap: .*cut short"
+	echo nothing >text
+	status_of netrecv --replay text >o 2>e
+	ne "$status" 0
+	expect_status 1 netrecv --replay none.pcap >o 2>e
+	one_line e "none.pcap"
+}
+
+test_case "sequence numbers and timestamps wrap" wrap
+test_case "order, duplicates, lateness, loss" reorder
+test_case "a sender's silence is no loss" silence
+test_case "timestamps that fall back do not stop it" back
+test_case "a sender that begins anew goes on in its track" restart
+test_case "strangers are neither heard nor loud" strangers
+test_case "no more senders than --max-senders" crowd
+test_case "jitter, loss and drift, played and passed" jitter
+test_case "a recording gives the same bytes every time" replays
+test_case "allocations stand still" heap
+test_case "broken recordings are said" broken
+done_testing

@@ -1,0 +1,180 @@
+#!/bin/bash
+# weir://: everything that a stream holds, to another machine; each message once, whatever happens to the connection.
+. "$(dirname "$0")/../lib.sh"
+. "$TOP/tests/netlib.sh"
+net_begin "$@"
+
+datatrack()
+{
+	"$PYTHON" "$TOP/tests/pipeline/datatrack.py" "$@"
+}
+
+tcp_bound()
+{
+	command grep -qi ":$(printf %04X "$1") .* 0A " /proc/net/tcp /proc/net/tcp6
+}
+
+# hear ARG…: netrecv in the background, $pid, into out.weir
+hear()
+{
+	netrecv --stats=0.05 --stats-file stats "$@" >out.weir 2>err &
+	pid=$!
+	wait_for 5 tcp_bound 5004
+}
+
+stop()
+{
+	kill -INT "$pid"
+	wait "$pid"
+}
+
+# same_messages IN OUT: all of them, in order, to the byte
+same_messages()
+{
+	datatrack messages "$1" >a.msgs
+	datatrack messages "$2" >b.msgs
+	[ -s a.msgs ] || fail "no messages in $1"
+	same a.msgs b.msgs
+	inspect --verify "$2" >report || fail "$(cat report)"
+}
+
+plain_and_sealed()
+{
+	datatrack make 5000 60 >in.weir
+	keygen -o key
+	local how
+	for how in "" "--key-file key"; do
+		hear $how weir://127.0.0.1:5004
+		netsend $how weir://127.0.0.1:5004 in.weir 2>send.err
+		stop
+		same_messages in.weir out.weir
+		empty send.err
+	done
+}
+
+# Two connections' worth of tracks come under ids of their own; names stay.
+two_senders()
+{
+	datatrack make 500 40 >in.weir
+	hear weir://127.0.0.1:5004
+	netsend weir://127.0.0.1:5004 in.weir &
+	netsend weir://127.0.0.1:5004 in.weir
+	wait $!
+	stop
+	inspect --verify out.weir >report || fail "$(cat report)"
+	contains report "2 tracks"
+	datatrack messages in.weir | sort >a
+	datatrack messages out.weir | sort | uniq -c | sed 's/^ *//' >b
+	sed 's/^/2 /' a >c
+	same b c
+}
+
+# A receiver that is begun after the sender; and one that is stopped and begun again misses what it missed, and says so by seq.
+receiver_comes_late()
+{
+	datatrack make 300 40 >in.weir
+	netsend weir://127.0.0.1:5004 in.weir 2>send.err &
+	local sender=$!
+	wait_for 5 test -s send.err
+	hear weir://127.0.0.1:5004
+	wait $sender
+	stop
+	same_messages in.weir out.weir
+	contains send.err "nobody listens there"
+}
+
+nobody_listens()
+{
+	datatrack make 3 40 >in.weir
+	netsend weir://127.0.0.1:5004 in.weir 2>send.err &
+	local sender=$!
+	wait_for 5 test -s send.err
+	kill -INT $sender
+	expect_status 0 wait $sender
+	one_line send.err "127.0.0.1:5004.*nobody listens there"
+}
+
+wrong_key()
+{
+	datatrack make 300 40 >in.weir
+	keygen -o key
+	keygen -o other
+	hear --key-file key weir://127.0.0.1:5004
+	local how
+	for how in "" "--key-file other"; do
+		netsend $how weir://127.0.0.1:5004 in.weir 2>send.err &
+		local sender=$!
+		wait_for 10 test -s send.err
+		kill -INT $sender
+		wait $sender || :
+		contains send.err "127.0.0.1:5004"
+	done
+	stop
+	inspect --verify out.weir >report || fail "$(cat report)"
+	contains report "0 tracks"
+}
+
+# A key of SDES form is for other programs.
+foreign_key()
+{
+	keygen --sdes -o key
+	datatrack make 3 40 >in.weir
+	expect_status 2 netsend --key-file key weir://127.0.0.1:5004 in.weir 2>err
+	one_line err "weir keygen"
+}
+
+# Real loss under TCP, and five connections torn down: 100,000 messages.
+loss_and_breaks()
+{
+	datatrack make 100000 100 >in.weir
+	keygen -o key
+	"$PYTHON" "$TOP/tests/pipeline/lossy.py" 10 1 5 netrecv --key-file key weir://:5004 >out.weir 2>err &
+	pid=$!
+	wait_for 5 grep -q ready err
+	netsend --stats --stats-file stats --key-file key weir://10.9.0.2:5004 in.weir 2>send.err
+	stop
+	same_messages in.weir out.weir
+	contains err "5 connections torn down"
+	eq "$(tail -n 1 stats | json - "int(d['data_sent_again'] > 0)")" 1
+	eq "$(tail -n 1 stats | json - "d['data_lost']")" 0
+	command grep lossy: err >&2 || :
+}
+
+# 64 KiB messages, 256 MiB: memory stays flat in both, and sound beside it loses nothing.
+bulk_beside_sound()
+{
+	hear --max-senders 4 --no-retime --latency 100ms weir://127.0.0.1:5004
+	capture --realtime -d 3s -f s24 gen:count | netsend weir://127.0.0.1:5004 &
+	local sound=$!
+	datatrack make 4096 65536 | netsend --stats=0.2 --stats-file sendstats weir://127.0.0.1:5004 -
+	wait $sound
+	wait_for 5 sound_is_there
+	cat "/proc/$pid/status" >status
+	stop
+	inspect --verify out.weir >report || fail "$(cat report)"
+	contains report "4096 frames"
+	contains report "144000 frames"
+	between "$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\).*/\1/p' status)" 1 20000
+	between "$(tail -n 1 sendstats | json - "d['rss_kib']")" 1 20000
+	# The heap has no part in it, either.
+	eq "$("$PYTHON" -c 'import json, sys; d = [json.loads(x) for x in open(sys.argv[1])]; d = [x["allocs"] for x in d if x["data_packets"] > 100]; print(len(set(d[:-1])) <= 1)' sendstats)" True
+}
+
+sound_is_there()
+{
+	[ "$(tail -n 1 stats | json - "int(d['frames_out'] >= 144000)")" = 1 ]
+}
+
+test_case "data goes over weir://, plain and sealed" plain_and_sealed
+test_case "two senders have tracks of their own" two_senders
+test_case "a receiver that comes late gets all" receiver_comes_late
+test_case "a sender whom nobody hears says so, and ends when asked to" nobody_listens
+test_case "another key, or none, gets nothing in" wrong_key
+test_case "a key for other programs is refused" foreign_key
+if [ -c /dev/net/tun ]; then
+	test_case "100,000 messages across 10 % loss and five torn connections: each once, in order" loss_and_breaks
+else
+	skip_case "100,000 messages across 10 % loss" "no /dev/net/tun here"
+fi
+test_case "256 MiB of data beside sound: flat memory, no sample lost" bulk_beside_sound
+done_testing

@@ -1,0 +1,45 @@
+"""Streams with a reliable data track, made apart from the library.
+
+	datatrack.py make COUNT BYTES       a live stream on stdout: COUNT messages of BYTES each, that begin with their number
+	datatrack.py messages FILE          number, length and CRC-32 of each message of the data tracks, a line each
+"""
+import struct
+import sys
+import zlib
+
+from weirfile import crc32c, read
+
+SID = 0x12345678
+
+
+def packet(kind, track, payload, pos=0, dur=0, seq=0):
+    head = bytearray(64)
+    struct.pack_into("<IBBHIHBBqIIqIIIII", head, 0, 0xD2494557, 0x10, kind, 1, len(payload), track, 0, 1, pos, dur, seq,
+                     -2**63, 0, len(payload), 0, SID, 0)
+    head[60:] = struct.pack("<I", crc32c(head[:60]))
+    return bytes(head) + payload + bytes(-len(payload) % 64)
+
+
+def make(count, size):
+    out = sys.stdout.buffer
+    out.write(packet(1, 0, struct.pack("<I12xqIIIIHBBiQQ", SID, -2**63, 1, 65536, 0, 0, 1, 0, 0, 0, 0, 0)))
+    announcement = bytearray(128)
+    struct.pack_into("<BBHII", announcement, 0, 3, 1, 0x20, 1000, 1)
+    struct.pack_into("<I", announcement, 40, 65536)
+    out.write(packet(2, 3, bytes(announcement) + struct.pack("<HHI8s", 1, 0, 4, b"cues")))
+    for i in range(count):
+        message = b"%d " % i
+        out.write(packet(3, 3, message + bytes((i + k) & 255 for k in range(7)) + b"." * (size - len(message) - 7), i, 1, i))
+    out.write(packet(6, 0, bytes(64)))
+
+
+def messages(path):
+    for p in read(path):
+        if p.type == 3:
+            print(p.payload.split(b" ")[0].decode("latin-1"), len(p.payload), zlib.crc32(p.payload))
+
+
+if sys.argv[1] == "make":
+    make(int(sys.argv[2]), int(sys.argv[3]))
+else:
+    messages(sys.argv[2])
