@@ -3,6 +3,7 @@
 #include "tool/datajoin.h"
 #include "tool/join.h"
 #include "tool/leveltakes.h"
+#include "tool/mkvout.h"
 #include "tool/progress.h"
 #include "tool/select.h"
 #include "tool/stats.h"
@@ -44,6 +45,9 @@ struct mux {
 	bool is_stream;           /* what is written is a weir stream */
 	struct sinkfile file;     /* of a .weir file */
 	struct writer writer;
+	struct mkvout_options mkv_options;
+	struct mkvout mkv;        /* of a Matroska file, */
+	bool is_mkv;              /* if it is one */
 	struct takes takes;       /* of all other files */
 	struct leveltakes level;  /* on the way to them, with --start-above */
 	bool begun;
@@ -106,7 +110,7 @@ static enum err announce(struct mux *self, const struct track *t)
 		return e;
 	e = add_tags(self, &copy);
 	if (!e)
-		e = writer_announce(&self->writer, &copy);
+		e = self->is_mkv ? mkvout_announce(&self->mkv, &copy) : writer_announce(&self->writer, &copy);
 	track_release(&copy);
 	return e;
 }
@@ -197,6 +201,33 @@ static void say_warning(void *user, const char *thing, const char *text)
 	tool_warn(&self->tool, thing, "%s", text);
 }
 
+static enum err mkv_one(struct mux *self, struct packet *p)
+{
+	enum err e;
+
+	if (p->type == PACKET_TRACK)
+		e = announce(self, videojoin_track(&self->video, &self->join, p->track));
+	else
+		e = mkvout_packet(&self->mkv, p);
+	if (e && self->mkv.why.reason[0])
+		self->why = self->mkv.why;
+	return e;
+}
+
+static enum err finish_mkv(struct mux *self, enum err e)
+{
+	enum err finished = mkvout_finish(&self->mkv, e == ERR_OK);
+
+	if (!e && finished)
+		self->why = self->mkv.why;
+	e = e ? e : finished;
+	if (!e)
+		stats_add(&self->files, 1);
+	if (!e && self->mkv.lost_frames && !join_is_cut(&self->join))
+		e = err_say(&self->why, ERR_CUT, self->output, "%" PRIu64 " frames were lost before they came here", self->mkv.lost_frames);
+	return e;
+}
+
 static enum err takes_one(struct mux *self, struct packet *p)
 {
 	enum err e;
@@ -281,14 +312,14 @@ static void count(struct mux *self)
 	stats_set(&s->packets_in, self->join.n_packets);
 	stats_set(&s->frames_in, self->join.frames);
 	stats_set(&s->packets_out, self->is_stream ? self->writer.n_packets : self->join.n_packets);
-	stats_set(&s->frames_out, self->is_stream ? self->join.frames : self->takes.frames + self->takes.gap_frames);
+	stats_set(&s->frames_out, self->is_stream ? self->join.frames : self->is_mkv ? self->mkv.frames + self->mkv.gap_frames : self->takes.frames + self->takes.gap_frames);
 	stats_set(&s->gaps, gaps);
 	stats_set(&s->lost_frames, lost);
 	stats_set(&s->dropped_frames, dropped);
 	stats_set(&s->damaged_bytes, damaged);
-	stats_set(&self->gap_frames, self->takes.gap_frames);
+	stats_set(&self->gap_frames, self->is_mkv ? self->mkv.gap_frames : self->takes.gap_frames);
 	stats_set(&self->clipped_samples, self->takes.clipped_samples);
-	if (!self->is_stream)
+	if (!self->is_stream && !self->is_mkv)
 		stats_set(&self->files, self->takes.n_files);
 	progress_update(&self->progress, self->join.position_s, join_total_s(&self->join));
 }
@@ -296,10 +327,10 @@ static void count(struct mux *self)
 /* What was queued goes on before the packets it points to end their life. */
 static enum err settle(struct mux *self)
 {
-	enum err e = self->is_stream ? writer_flush(&self->writer) : takes_settle(&self->takes);
+	enum err e = self->is_stream ? writer_flush(&self->writer) : self->is_mkv ? mkvout_settle(&self->mkv) : takes_settle(&self->takes);
 
 	if (e)
-		self->why = self->is_stream ? self->writer.why : self->takes.why;
+		self->why = self->is_stream ? self->writer.why : self->is_mkv ? self->mkv.why : self->takes.why;
 	return e;
 }
 
@@ -314,7 +345,7 @@ static enum err one_packet(struct mux *self, struct packet *p)
 	self->begun = true;
 	if (e)
 		return e;
-	return self->is_stream ? stream_packet(self, p) : takes_one(self, p);
+	return self->is_stream ? stream_packet(self, p) : self->is_mkv ? mkv_one(self, p) : takes_one(self, p);
 }
 
 static bool is_decoded_opus(const struct input *in)
@@ -329,7 +360,7 @@ static bool is_decoded_opus(const struct input *in)
 static enum err explain(struct mux *self, enum err e)
 {
 	char missing[128];
-	bool no_track = !self->is_stream && e == ERR_FORMAT && self->takes.n_takes == 0;
+	bool no_track = !self->is_stream && !self->is_mkv && e == ERR_FORMAT && self->takes.n_takes == 0;
 
 	if ((e == ERR_OK || no_track) && !tool_stop && select_missing(&self->hits, &self->wanted, missing))
 		return err_say(&self->why, ERR_FORMAT, missing, "no such track in the input");
@@ -398,7 +429,7 @@ static enum err run(struct mux *self)
 	}
 	if (e == ERR_END)
 		e = ERR_OK;
-	e = self->is_stream ? finish_stream(self, e) : finish_takes(self, e);
+	e = self->is_stream ? finish_stream(self, e) : self->is_mkv ? finish_mkv(self, e) : finish_takes(self, e);
 	if (e == ERR_OK && join_is_cut(&self->join)) {
 		join_describe_loss(&self->join, &self->why);
 		e = ERR_CUT;
@@ -458,6 +489,14 @@ static void choose_format(struct mux *self)
 			tool_usage(t, self->output, "its ending names no format; use one of: " SINK_FORMAT_LIST ", or give --format");
 	}
 	self->is_stream = self->format == SINK_WEIR;
+	self->is_mkv = self->format == SINK_MKA;
+	self->video_options.first = self->is_mkv;
+	if (self->is_mkv && (o->split_every.is_set || o->split_on_clock || o->sync))
+		tool_usage(t, o->sync ? "--sync" : "--split-every", "is for files of one track; Matroska holds them all, each where it is");
+	if (self->mkv_options.flac && !self->is_mkv)
+		tool_usage(t, "--flac", "is for Matroska; a name that ends in .flac makes a FLAC file");
+	if (self->bulk_fd >= 0 && !self->is_stream)
+		tool_usage(t, "--bulk-fd", "is for a stream");
 	if (self->is_stream && (o->split_every.is_set || o->split_on_clock || o->sync))
 		tool_usage(t, o->sync ? "--sync" : "--split-every", "is for audio files with -o; a weir stream keeps what came as it came");
 	if (self->video_options.live && !self->video_options.spec && !self->data_specs.n)
@@ -466,8 +505,8 @@ static void choose_format(struct mux *self)
 		tool_usage(t, "--bulk-fd", "is for --video");
 	if (self->data_specs.n && !self->is_stream)
 		tool_usage(t, "--data", "goes into a weir stream, not into %s", sink_format_name((enum sink_format)self->format));
-	if (self->video_options.spec && !self->is_stream)
-		tool_usage(t, "--video", "goes into a weir stream, not into %s", sink_format_name((enum sink_format)self->format));
+	if (self->video_options.spec && !self->is_stream && !self->is_mkv)
+		tool_usage(t, "--video", "goes into a weir stream or Matroska, not into %s", sink_format_name((enum sink_format)self->format));
 }
 
 /* Recording on level, if it was asked for: the levels, and that they fit. */
@@ -479,8 +518,8 @@ static enum err choose_level(struct mux *self, struct levelgate_options *level)
 		return err_say(&self->why, ERR_ARG, self->stop_below ? "--stop-below" : "--pre-roll", "belongs to --start-above: give both");
 	if (!wanted)
 		return ERR_OK;
-	if (self->is_stream)
-		return err_say(&self->why, ERR_ARG, "--start-above", "is for audio files with -o; a weir stream keeps what came as it came");
+	if (self->is_stream || self->is_mkv)
+		return err_say(&self->why, ERR_ARG, "--start-above", "is for audio files with -o; a weir stream and Matroska keep what came as it came");
 	*level = (struct levelgate_options){
 		.start_db = self->start_db, .stop_db = self->start_db, .hold = { .is_set = true, .value = 2 * UNITS_NS_PER_S },
 		.preroll = self->preroll.is_set ? self->preroll : (struct opt_time){ .is_set = true, .value = UNITS_NS_PER_S / 2 },
@@ -492,23 +531,51 @@ static enum err choose_level(struct mux *self, struct levelgate_options *level)
 	return e;
 }
 
-/* A .weir file: its name may hold the time. */
-static enum err open_stream_file(struct mux *self)
+/* The name of a file of all tracks, which may hold the time; allocated. */
+static enum err one_path(struct mux *self, char **path)
 {
-	struct sinkfile_args args = { .force = self->force, .stdout_fd = STDOUT_FILENO, .stop = &tool_stop };
 	struct timespec now = {0};
 	struct takename name;
-	char *path = NULL;
 	enum err e = takename_parse(&name, self->output, &self->why);
 
 	if (e)
 		return e;
 	if (name.has_track || name.has_name)
-		return err_say(&self->why, ERR_ARG, self->output, "a stream holds all tracks: %%t and %%n are for audio files");
+		return err_say(&self->why, ERR_ARG, self->output, "one file holds all tracks: %%t and %%n are for files of one");
 	clock_gettime(CLOCK_REALTIME, &now);
 	const struct takename_values values = { .n_tracks = 1, .name = "", .piece = 1, .utc_ns = now.tv_sec * UNITS_NS_PER_S + now.tv_nsec };
-	if ((e = takename_make(&name, &values, &path)))
+	if ((e = takename_make(&name, &values, path)))
 		return err_say(&self->why, e, self->output, "%s", err_text(e));
+	return ERR_OK;
+}
+
+static enum err open_mkv(struct mux *self)
+{
+	struct mkvout_options *o = &self->mkv_options;
+	char *path = NULL;
+	enum err e = one_path(self, &path);
+
+	o->force = self->force;
+	o->stdout_fd = STDOUT_FILENO;
+	o->stop = &tool_stop;
+	o->say = say_change;
+	o->warn = say_warning;
+	o->user = self;
+	if (!e)
+		e = mkvout_open(&self->mkv, path, o, &self->why);
+	free(path);
+	return e;
+}
+
+/* A .weir file. */
+static enum err open_stream_file(struct mux *self)
+{
+	struct sinkfile_args args = { .force = self->force, .stdout_fd = STDOUT_FILENO, .stop = &tool_stop };
+	char *path = NULL;
+	enum err e = one_path(self, &path);
+
+	if (e)
+		return e;
 	e = sinkfile_open(&self->file, path, &args, &self->why);
 	if (e == ERR_AGAIN) {
 		tool_warn(&self->tool, path, "waiting for a reader");
@@ -529,6 +596,8 @@ static enum err open_output(struct mux *self)
 		return e;
 	if (o->on_level && (e = leveltakes_open(&self->level, &self->takes, &level, o->sync, &self->why)))
 		return e;
+	if (self->is_mkv)
+		return open_mkv(self);
 	if (!self->is_stream) {
 		o->pattern = self->output;
 		o->sink = (struct sink_args){
@@ -580,7 +649,7 @@ static enum err open_inputs(struct mux *self, int argc, char **argv)
 			return e;
 		if (self->bulk_fd < 0 && (e = videojoin_open(&self->video, &self->video_options, &self->why)))
 			return e;
-		videojoin_attach(&self->video, &self->writer);
+		videojoin_attach(&self->video, self->is_stream ? &self->writer : NULL);
 	}
 	if (self->data_specs.n) {
 		if ((e = datajoin_open(&self->data, &self->tool, &self->stats, self->data_specs.value, self->data_specs.n, self->video_options.live, &self->why)))
@@ -596,7 +665,8 @@ int main(int argc, char **argv)
 {
 	static const struct opt_choice formats[] = {
 		{ "weir", SINK_WEIR }, { "opus", SINK_OPUS }, { "wav", SINK_WAV }, { "w64", SINK_W64 }, { "rf64", SINK_RF64 },
-		{ "flac", SINK_FLAC }, { "caf", SINK_CAF }, { "aiff", SINK_AIFF }, { "raw", SINK_RAW }, { NULL, 0 },
+		{ "flac", SINK_FLAC }, { "caf", SINK_CAF }, { "aiff", SINK_AIFF }, { "raw", SINK_RAW },
+		{ "mka", SINK_MKA }, { NULL, 0 },
 	};
 	static struct mux mux = { .start_db = NAN, .bulk_fd = -1 };
 	struct mux *self = &mux;
@@ -611,6 +681,7 @@ int main(int argc, char **argv)
 		OPT_FLAG(0, "split-on-clock", &self->takes_options.split_on_clock, "cut at multiples of that on the wall clock (UTC)"),
 		OPT_STRING(0, "video", "VIDEO", &self->video_options.spec, "raw frames as a track: FIFO[,WIDTHxHEIGHT,FORMAT,FPS], the rest by a y4m header"),
 		OPT_LIST(0, "data", "DATA", &self->data_specs, "messages as a track: FIFO[,name=NAME,lossy,text|json|bytes|osc|midi]; repeatable"),
+		OPT_FLAG(0, "flac", &self->mkv_options.flac, "PCM of whole numbers goes into Matroska as FLAC"),
 		OPT_INT(0, "bulk-fd", "FD", &self->bulk_fd, 3, 1048575, "write the video to this descriptor, as a stream of its own"),
 		OPT_FLAG(0, "live", &self->video_options.live, "video and messages come live: rather drop than wait, place them by the clock"),
 		OPT_FLAG(0, "sync", &self->takes_options.sync, "all files begin and end together, with silence where a track does not"),
@@ -652,6 +723,7 @@ out:
 	bulkout_release(&self->bulk);
 	videojoin_release(&self->video);
 	datajoin_release(&self->data);
+	mkvout_release(&self->mkv);
 	takes_release(&self->takes);
 	writer_release(&self->writer);
 	sinkfile_release(&self->file);

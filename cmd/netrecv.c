@@ -1,6 +1,7 @@
 /* netrecv: RTP from a network becomes tracks of a stream, in order, in time, and honest about what is missing. */
 #include "base/units.h"
 #include "rt/clock.h"
+#include "tool/browse.h"
 #include "tool/hearing.h"
 #include "tool/progress.h"
 #include "tool/tool.h"
@@ -12,6 +13,8 @@ int main(int argc, char **argv)
 	static struct hearing hearing;
 	struct hearing_options o = HEARING_DEFAULTS;
 	struct tool tool = { .name = NULL };
+	struct browse_options found = { .limit_ns = 40 * UNITS_NS_PER_S };
+	bool browse = false;
 	static const struct opt_choice codecs[] = { { "opus", RTP_CODEC_OPUS }, { "l16", RTP_CODEC_L16 }, { "l24", RTP_CODEC_L24 }, { NULL, 0 } };
 	const struct opt options[] = {
 		OPT_GROUP("What comes"),
@@ -29,6 +32,12 @@ int main(int argc, char **argv)
 		OPT_SET(0, "retime", &o.retime, 1, "play on the local clock: decode, conceal, correct drift; the default into a pipe"),
 		OPT_TIME(0, "block", "TIME", &o.block, 0.0001, 0.1, "that is written at once with --retime (default 2.5ms)"),
 		OPT_TIME('d', "duration", "TIME", &o.duration, 0, 1e9, "end after so long"),
+		OPT_GROUP("Finding senders"),
+		OPT_FLAG(0, "browse", &browse, "print the sessions that are announced, for --duration (default 40s)"),
+		OPT_FLAG(0, "json", &found.json, "as JSON Lines, with their descriptions"),
+		OPT_STRING(0, "save", "DIR", &found.folder, "write the descriptions found there, NAME.sdp"),
+		OPT_FLAG('y', "force", &found.replace, "replace existing files"),
+		OPT_STRING(0, "iface", "NAME", &found.iface, "look there (default the system's choice)"),
 		OPT_GROUP("Recorded networks, and commands"),
 		OPT_STRING(0, "record-trace", "FILE", &o.record_path, "write every datagram with its arrival here"),
 		OPT_STRING(0, "replay", "FILE", &o.replay_path, "hear a recording, or a pcap, instead of the network"),
@@ -38,6 +47,17 @@ int main(int argc, char **argv)
 	};
 
 	tool_begin(&tool, "netrecv", "[options] rtp://[ADDR]:PORT|FILE.sdp", "hear RTP, and write its senders as tracks of a stream", options, &argc, &argv);
+	if (browse) {
+		struct err_why why = { 0 };
+
+		if (argc > 1)
+			tool_usage(&tool, argv[1], "is not needed to find out what there is");
+		if (o.duration.is_set)
+			found.limit_ns = o.duration.is_frames ? units_to_ns(o.duration.value, 48000, 1) : o.duration.value;
+		return tool_end(&tool, browse_run(&tool, &found, &why), &why);
+	}
+	if (found.json || found.folder || found.replace || found.iface)
+		tool_usage(&tool, found.json ? "--json" : found.folder ? "--save" : found.replace ? "--force" : "--iface", "is for --browse");
 	if (argc < 2 && !o.replay_path)
 		tool_usage(&tool, "URL", "missing: what shall be heard? rtp://:5004 is any sender to port 5004, FILE.sdp a described session");
 	if (argc > 2)

@@ -1,6 +1,7 @@
 /* netsend: the sound of a stream goes out over the network, at its pace, to everybody who is named. */
 #include "base/units.h"
 #include "rt/clock.h"
+#include "tool/announce.h"
 #include "tool/input.h"
 #include "tool/keyfile.h"
 #include "tool/linkout.h"
@@ -31,6 +32,7 @@ struct netsend {
 	unsigned n_weir;
 	uint8_t psk[SEAL_PSK_BYTES];
 	struct keyfile key;
+	struct announce announce;
 	struct opt_list wanted, sdp_paths;
 	struct select_hits hits;
 	struct sessionfile files[SENDER_MAX_URLS];
@@ -53,6 +55,8 @@ static enum err describe(struct netsend *n)
 
 	for (unsigned i = 0; i < n->n_files && !e; i++)
 		e = sessionfile_write(&n->files[i], &n->sender, &n->why);
+	if (!e && n->announce.is_on)
+		e = announce_tell(&n->announce, &n->why);
 	n->told = true;
 	return e;
 }
@@ -182,13 +186,13 @@ static enum err run(struct netsend *n)
 	for (;;) {
 		if ((e = take_all(n)))
 			return e;
-		int64_t next_ns = sender_work(&n->sender);
+		int64_t next_ns = sender_work(&n->sender), announce_ns = announce_work(&n->announce, clock_now_ns());
 		count(n);
 		if (n->n_weir)
 			linkout_work(&n->links);
 		if (tool_stop || (n->over && sender_is_empty(&n->sender)))
 			return ERR_OK;
-		if ((e = wait(n, next_ns)))
+		if ((e = wait(n, next_ns < announce_ns ? next_ns : announce_ns)))
 			return e;
 	}
 }
@@ -377,7 +381,7 @@ int main(int argc, char **argv)
 	int64_t seq = -1, ts = -1, ssrc = -1, pt = -1, ttl = -1, port_step = 0;
 	int format = RTP_CODEC_NONE, rtcp = SENDER_RTCP_MUX;
 	const char *redundancy = NULL, *key_path = NULL;
-	bool with_key = false, replace = false;
+	bool with_key = false, replace = false, announce = false;
 	enum err e;
 
 	const struct opt options[] = {
@@ -398,6 +402,7 @@ int main(int argc, char **argv)
 		OPT_INT(0, "timestamp", "N", &ts, 0, 4294967295.0, "first timestamp (random)"),
 		OPT_INT(0, "ssrc", "N", &ssrc, 0, 4294967295.0, "SSRC of the first flow (random)"),
 		OPT_STRING(0, "session", "NAME", &n.options.session_name, "what the session is called"),
+		OPT_FLAG(0, "announce", &announce, "make the session known, by SAP and mDNS, to netrecv --browse and others"),
 		OPT_FLAG(0, "fast", &n.options.is_fast, "send as fast as the input comes, not at its own pace"),
 		OPT_END
 	};
@@ -427,6 +432,8 @@ int main(int argc, char **argv)
 		(e = sender_open(&n.sender, &n.options, &n.tool, &n.stats, &n.why)) || (e = stats_begin(&n.stats, &n.tool, &n.why)))
 		goto out;
 	progress_begin(&n.progress, &n.tool);
+	if (announce)
+		announce_begin(&n.announce, &n.sender);
 	e = run(&n);
 	if (!e)
 		e = finish(&n);
@@ -435,6 +442,7 @@ int main(int argc, char **argv)
 out:
 	progress_end(&n.progress);
 	stats_end(&n.stats);
+	announce_end(&n.announce);
 	sender_release(&n.sender);
 	linkout_release(&n.links);
 	input_release(&n.in);

@@ -148,6 +148,8 @@ static WEIR_DEADLINE void capture_cycle(struct jack *j, jack_nframes_t n_frames)
 		jump = 0;
 	}
 	j->suspect_frames = jump;
+	if (!j->running)
+		livesource_count_from(j->to, at);
 	j->running = true;
 	j->next_frame += n_frames;
 	uint8_t *to = livesource_begin(j->to, n_frames);
@@ -344,7 +346,7 @@ static enum err jack_open(void **state, enum live_way way, const struct live_arg
 	}
 	if ((e = make_ports(j, why)))
 		goto out;
-	*format = (struct live_format){ .rate_hz = j->rate_hz, .channels = (uint16_t)j->channels, .sample = SAMPLE_F32, .block_frames = j->lib.get_buffer_size(j->client) };
+	*format = (struct live_format){ .rate_hz = j->rate_hz, .channels = (uint16_t)j->channels, .sample = SAMPLE_F32, .block_frames = j->lib.get_buffer_size(j->client), .clock = "jack" };
 	format->wave_mask = j->channels <= 2 ? track_usual_mask(j->channels) : 0;
 	snprintf(format->device, sizeof(format->device), "jack:%.240s", args->name);
 	if (!args->name[0])

@@ -42,6 +42,7 @@ struct live_format {
 	uint64_t wave_mask;       /* 0: channels without places */
 	uint32_t block_frames;    /* what a callback usually brings */
 	char device[256];         /* for messages: "pulse:monitor" */
+	const char *clock;        /* all devices of one such word run by one clock; NULL: by its own */
 	char note[256];           /* worth saying with -v; "" none */
 };
 

@@ -11,6 +11,7 @@
 
 struct liveplace {
 	const struct livesource *to;
+	bool one_clock;
 	struct livesync sync;
 	struct convert to_f32, back, back_rounded;
 	size_t room_frames;
@@ -50,6 +51,7 @@ enum err liveplace_open(struct livesource *l, const struct livesource *to, struc
 	if (!p)
 		goto out;
 	p->to = to;
+	p->one_clock = l->format.clock && to->format.clock && !strcmp(l->format.clock, to->format.clock) && l->format.rate_hz == to->format.rate_hz;
 	p->room_frames = MOST_BYTES / l->frame_bytes + VARIRATE_TAPS;
 	p->utc_ns = UNITS_UNKNOWN_NS;
 	p->raw = malloc(p->room_frames * l->frame_bytes);
@@ -69,13 +71,17 @@ out:
 	return ERR_OK;
 }
 
-/* Where on the other's timeline, in frames of this device's rate, something captured at that moment belongs. */
-static bool place_of(const struct livesource *l, int64_t mono_ns, double *pos)
+/* Where on the other's timeline, in frames of this device's rate, a frame that was captured at that moment belongs. */
+static bool place_of(const struct livesource *l, int64_t frame, int64_t mono_ns, double *pos)
 {
-	const struct clock_fit *line = livesource_line(l->place->to);
+	const struct livesource *to = l->place->to;
+	const struct clock_fit *line = livesource_line(to);
 
 	if (line)
-		*pos = clock_fit_pos(line, mono_ns) * l->format.rate_hz / l->place->to->format.rate_hz;
+		*pos = clock_fit_pos(line, mono_ns) * l->format.rate_hz / to->format.rate_hz;
+	/* A count of 32 bits goes round. */
+	if (line && l->place->one_clock && l->has_count && to->has_count && !l->n_absences && !to->n_absences)
+		*pos = frame + (int32_t)(uint32_t)(l->count_begin - to->count_begin);
 	return line;
 }
 
@@ -94,14 +100,14 @@ void liveplace_see(struct livesource *l, int64_t frame, int64_t mono_ns)
 {
 	struct liveplace *p = l->place;
 	double want = 0;
-	bool known = place_of(l, mono_ns, &want);
+	bool known = place_of(l, frame, mono_ns, &want);
 
 	p->last_ns = mono_ns;
 	if (!p->sync.started) {
 		livesync_begin(&p->sync, frame, 0, mono_ns);
 		jump(p, known ? -llrint(want) : 0, PACKET_GAP_NOT_STARTED);
 	}
-	if (!known || p->waits)
+	if (!known || p->waits || p->one_clock)
 		return;
 	/* What is still to be left out moves all frames behind it. */
 	livesync_see(&p->sync, frame - p->skip_frames, want, mono_ns);

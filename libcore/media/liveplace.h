@@ -3,6 +3,9 @@
  * moment stands at one place of both tracks.  The first is left as it is; the frames of the other are made anew by
  * livesync.h where the two clocks differ enough, else they are copied.
  *
+ * Devices of one server may have one clock (live_format.clock): their frames are only put in their places, by the server's own
+ * count where there is one, and never made anew.
+ *
  * It begins where its first frame belongs: with a gap, or without what was captured before the other began.  Through f32: the
  * low 8 bits of s32 are rounded.
  *

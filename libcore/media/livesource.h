@@ -54,6 +54,9 @@ struct livesource {
 	int64_t next_pos;
 	uint64_t missing_xrun_frames, missing_dropped_frames; /* since the last record */
 	bool dropping;
+	/* what the server's own count of frames was at pos 0; set before the first record is there */
+	bool has_count;
+	int64_t count_begin;
 	/* both */
 	struct livesource_counts counts;
 	_Atomic(struct tick *) tick; /* where the adapter's callbacks are measured; NULL: nowhere */
@@ -112,6 +115,8 @@ void livesource_release(struct livesource *l);
 void livesource_attach(struct source *s, struct livesource *l);
 /* Room for a block, or NULL: it does not fit and has been dropped and counted. */
 WEIR_DEADLINE uint8_t *livesource_begin(struct livesource *l, uint32_t n_frames);
+/* Before the first block: the server's own count of frames where it begins, the same for all devices of its clock. */
+WEIR_DEADLINE void livesource_count_from(struct livesource *l, uint32_t server_frame);
 /* The block is there; its first frame was captured at mono_ns. */
 WEIR_DEADLINE void livesource_commit(struct livesource *l, uint32_t n_frames, int64_t mono_ns);
 /* Both, of frames that lie somewhere.  NULL: silence. */

@@ -66,6 +66,15 @@ WEIR_DEADLINE void livesource_push(struct livesource *l, const void *frames, uin
 	livesource_commit(l, n_frames, mono_ns);
 }
 
+WEIR_DEADLINE void livesource_count_from(struct livesource *l, uint32_t server_frame)
+{
+	/* After an absence the count is another server's. */
+	if (l->next_pos)
+		return;
+	l->has_count = true;
+	l->count_begin = server_frame;
+}
+
 WEIR_DEADLINE void livesource_lose(struct livesource *l, uint64_t n_frames)
 {
 	add(&l->counts.xruns, 1);

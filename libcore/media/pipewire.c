@@ -371,6 +371,7 @@ static enum err pipewire_open(void **state, enum live_way way, const struct live
 	}
 	p->format.sample = args->sample == SAMPLE_S16 || args->sample == SAMPLE_S24 || args->sample == SAMPLE_S32 ? args->sample : SAMPLE_F32;
 	p->format.wave_mask = way == LIVE_PLAY ? args->wave_mask : track_usual_mask(p->format.channels);
+	p->format.clock = "pipewire"; /* that of the graph: what has another is resampled by the server */
 	p->format.block_frames = args->block_frames ? args->block_frames : CAPTURE_BLOCK_FRAMES;
 	p->frame_bytes = p->format.channels * track_sample_bytes(p->format.sample);
 	*format = p->format;

@@ -23,6 +23,7 @@ static const struct {
 	{ SINK_CAF, "caf", "CAF", { "caf" } },
 	{ SINK_AIFF, "aiff", "AIFF", { "aiff", "aif", "aifc" } },
 	{ SINK_RAW, "raw", "raw samples", { "raw", "pcm" } },
+	{ SINK_MKA, "mka", "Matroska", { "mka", "mkv" } },
 };
 
 enum sink_format sink_format_of_name(const char *path)
@@ -152,7 +153,7 @@ enum err sink_open(struct sink *s, const char *path, const struct track *t, cons
 	s->first_pos = t->first_pos;
 
 	enum err e = sink_check(args->format, t, path, &s->why);
-	if (!e && (args->format == SINK_NONE || args->format == SINK_WEIR))
+	if (!e && (args->format == SINK_NONE || args->format == SINK_WEIR || args->format == SINK_MKA))
 		e = err_say(&s->why, ERR_ARG, path, "not a container of one track");
 	if (!e && (e = track_copy(&s->track, t)))
 		err_say(&s->why, e, path, "%s", err_text(e));

@@ -17,6 +17,7 @@
 
 enum sink_format {
 	SINK_NONE, SINK_WEIR, SINK_OPUS, SINK_WAV, SINK_W64, SINK_RF64, SINK_FLAC, SINK_CAF, SINK_AIFF, SINK_RAW,
+	SINK_MKA, /* Matroska holds all tracks: tool/mkvout.h, not a sink */
 };
 
 struct sink_args {
@@ -68,7 +69,7 @@ enum sink_format sink_format_of_name(const char *path);
 const char *sink_format_name(enum sink_format f);
 enum sink_format sink_format_by_name(const char *name);
 /* All of them, for messages: "weir opus wav …". */
-#define SINK_FORMAT_LIST "weir opus wav w64 rf64 flac caf aiff raw"
+#define SINK_FORMAT_LIST "weir opus wav w64 rf64 flac caf aiff raw mka"
 
 /*
  * Can a file of this format hold track t?  path is for the message.

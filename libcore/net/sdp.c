@@ -610,7 +610,7 @@ static void put_media(struct out *o, const struct sdp *s, const struct sdp_media
 {
 	static const char *const directions[] = { "sendrecv", "sendonly", "recvonly", "inactive" };
 
-	put(o, "m=%s %u RTP/%s", m->is_audio ? "audio" : "application", m->port, m->is_secure ? "SAVP" : "AVP");
+	put(o, "m=%s %u %s", m->is_audio ? "audio" : "application", m->port, !m->is_rtp ? "UDP *" : m->is_secure ? "RTP/SAVP" : "RTP/AVP");
 	for (unsigned i = 0; i < m->n_formats; i++)
 		put(o, " %u", m->formats[i].pt);
 	put(o, "\r\n");

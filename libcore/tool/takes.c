@@ -569,6 +569,7 @@ static enum err add_take(struct takes *s, uint16_t id)
 		return no_memory(s);
 	t->all = s;
 	t->cut_pos = NO_CUT;
+	t->told_pos = INT64_MIN;
 	t->clock_utc_ns = UNITS_UNKNOWN_NS;
 	s->list[s->n_takes++] = t;
 	s->index[id] = (uint16_t)s->n_takes;

@@ -212,6 +212,9 @@ enum err videojoin_next(struct videojoin *v, struct join *j, struct packet *p)
 	enum err e;
 
 	take_turns(v, j, &audio, &video);
+	bool is_waited_for = v->options.first && !v->is_announced && !v->feed.eof && !(v->options.stop && *v->options.stop);
+	if (is_waited_for)
+		audio = false;
 	if (!v->audio_ended && audio) {
 		e = join_next(j, p);
 		if (e == ERR_OK)
@@ -223,6 +226,8 @@ enum err videojoin_next(struct videojoin *v, struct join *j, struct packet *p)
 	}
 	if (v->feed.is_known && !v->has_begun && join_has_begun(j) && (e = begin(v, j)))
 		return e;
+	if (is_waited_for && v->has_begun)
+		return announce(v, p);
 	/* A video of which nothing is known has nothing to say. */
 	if (v->feed.eof && !v->feed.is_known)
 		v->is_over = true;

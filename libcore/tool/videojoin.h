@@ -16,6 +16,7 @@
 struct videojoin_options {
 	const char *spec;
 	bool live;                 /* even if no stream that comes in is */
+	bool first;                /* nothing goes out before it is known what the video is: the track is announced before all else */
 	const struct packet_stream *stream; /* whose clock counts; NULL: the join's */
 	int pipe_bytes;            /* of its pipe, when live; 0: what suits audio */
 	int64_t look_ns;           /* no wait is longer, so that stop is seen on a thread that gets no signals; 0: no limit */

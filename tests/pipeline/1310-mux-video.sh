@@ -361,7 +361,7 @@ pictures_in_a_pipe_of_their_own()
 	one_line said "ended in the middle of frame 3"
 	inspect --verify main.weir >out
 	status=0
-	demux -o out2.raw --bulk-fd 6 6<b.weir </dev/null 2>said || status=$?
+	demux -o out2.raw --bulk-fd 6 6<b.weir main.weir 2>said || status=$?
 	eq "$status" 3
 	eq "$(bytes_of out2.raw)" $((size * 3))
 	expect_status 2 demux --bulk-fd 5 a.weir 2>said

@@ -30,6 +30,7 @@ static void test_forms(void)
 	/* The same key, from its SDES form: what goes out is the same. */
 	struct srtp_key srtp = key.srtp;
 	keyfile_format(&key, true, line);
+	line[strcspn(line, "\n")] = 0;
 	CHECK_OK(parse(line));
 	CHECK(!key.has_secret && key.has_srtp);
 	CHECK_MEM(key.srtp.bytes, srtp.bytes, SRTP_GCM_KEY_BYTES);

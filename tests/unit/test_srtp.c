@@ -114,13 +114,15 @@ static void test_vectors_gcm(void)
 		"399aa88b0613e9a2d626d98d90d4a44280000001");
 }
 
-/* Packets seq…seq+n-1 go from one to the other; the numbers count on.  Returns: how many were understood. */
+#define STEP 61 /* numbers left out, so that the wraps come soon */
+
+/* Packets go from one to the other; the numbers count on.  Returns: how many were understood. */
 static unsigned send_some(uint32_t ssrc, uint32_t *seq, unsigned n_packets)
 {
 	uint8_t p[256];
 	unsigned n_ok = 0;
 	for (unsigned i = 0; i < n_packets; i++) {
-		size_t n = make(p, ssrc, (uint16_t)(*seq)++, 40);
+		size_t n = make(p, ssrc, (uint16_t)(*seq += STEP), 40);
 		CHECK_OK(srtp_session_protect(&sender, p, &n));
 		n_ok += !srtp_session_unprotect(&receiver, p, &n);
 	}
@@ -129,7 +131,7 @@ static unsigned send_some(uint32_t ssrc, uint32_t *seq, unsigned n_packets)
 
 static void check_joiner(const struct srtp_key *key)
 {
-	uint32_t seq = 65530;
+	uint32_t seq = 65400;
 	struct err_why why = { 0 };
 	uint8_t p[256];
 	size_t n;
@@ -137,7 +139,7 @@ static void check_joiner(const struct srtp_key *key)
 	open_both(key, 4);
 	CHECK_OK(srtp_session_send(&sender, SSRC, 0, &why));
 	/* One that was there from the start follows the wraps by itself. */
-	CHECK_EQ(send_some(SSRC, &seq, 3 * 65536), 3 * 65536);
+	CHECK_EQ(send_some(SSRC, &seq, 3 * 65536 / STEP), 3 * 65536 / STEP);
 	CHECK_EQ(srtp_session_roc(&sender, SSRC), 3);
 
 	/* A joiner that does not know the counter understands nothing, and takes no place for it. */
@@ -151,7 +153,7 @@ static void check_joiner(const struct srtp_key *key)
 	CHECK_OK(srtp_session_protect_rtcp(&sender, p, &n));
 	CHECK_OK(srtp_session_unprotect_rtcp(&receiver, p, &n));
 	CHECK_OK(srtp_session_hear(&receiver, SSRC, srtp_session_roc(&sender, SSRC), &why));
-	CHECK_EQ(send_some(SSRC, &seq, 70000), 70000);
+	CHECK_EQ(send_some(SSRC, &seq, 70000 / STEP), 70000 / STEP);
 
 	/* Told a counter of before, or one ahead, while packets come: nothing changes. */
 	CHECK_OK(srtp_session_hear(&receiver, SSRC, 0, &why));
@@ -159,8 +161,8 @@ static void check_joiner(const struct srtp_key *key)
 	CHECK_EQ(send_some(SSRC, &seq, 100), 100);
 
 	/* Away for more than two wraps: lost, until told again. */
-	for (unsigned i = 0; i < 150000; i++) {
-		n = make(p, SSRC, (uint16_t)seq++, 10);
+	for (unsigned i = 0; i < 150000 / STEP; i++) {
+		n = make(p, SSRC, (uint16_t)(seq += STEP), 10);
 		CHECK_OK(srtp_session_protect(&sender, p, &n));
 	}
 	CHECK_EQ(send_some(SSRC, &seq, 50), 0);
