@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 		OPT_END
 	};
 
-	tool_begin(&tool, "netrecv", "[options] rtp://[ADDR]:PORT|FILE.sdp", "hear RTP, and write its senders as tracks of a stream", options, &argc, &argv);
+	tool_begin(&tool, "netrecv", "[options] URL|FILE.sdp|--browse", "hear a network, and write its senders as tracks of a stream", options, &argc, &argv);
 	if (browse) {
 		struct err_why why = { 0 };
 

@@ -406,7 +406,7 @@ int main(int argc, char **argv)
 		OPT_FLAG(0, "fast", &n.options.is_fast, "send as fast as the input comes, not at its own pace"),
 		OPT_END
 	};
-	tool_begin(&n.tool, "netsend", "[options] URL... [INPUT]", "Send the sound of a stream over the network by RTP.", options, &argc, &argv);
+	tool_begin(&n.tool, "netsend", "[options] URL... [INPUT]", "Send a stream over the network by RTP, or whole.", options, &argc, &argv);
 	n.options.pt = (int)pt;
 	n.options.ttl = (int)ttl;
 	n.options.pcm = format;

@@ -46,10 +46,10 @@ void varirate_table_init(float *table)
 
 enum err varirate_init(struct varirate *v, unsigned channels)
 {
-	return varirate_init_beside(v, channels, NULL);
+	return varirate_beside_init(v, channels, NULL);
 }
 
-enum err varirate_init_beside(struct varirate *v, unsigned channels, const struct varirate *other)
+enum err varirate_beside_init(struct varirate *v, unsigned channels, const struct varirate *other)
 {
 	*v = (struct varirate){.channels = channels, .step_q48 = VARIRATE_ONE, .target_q48 = VARIRATE_ONE};
 	if (!channels || channels > VARIRATE_MAX_CHANNELS)

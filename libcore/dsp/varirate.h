@@ -73,7 +73,7 @@ void varirate_table_init(float *table);
  */
 enum err varirate_init(struct varirate *v, unsigned channels) WEIR_MUSTUSE;
 /* The same with the table of another (110 KiB and 3 ms less), which is released after this one; NULL: its own. */
-enum err varirate_init_beside(struct varirate *v, unsigned channels, const struct varirate *other) WEIR_MUSTUSE;
+enum err varirate_beside_init(struct varirate *v, unsigned channels, const struct varirate *other) WEIR_MUSTUSE;
 void varirate_release(struct varirate *v);
 
 /* Forget what is held, and the phase, as after a gap; the step stays. */

@@ -245,7 +245,18 @@ static enum err set_audio(struct avformat *m, AVCodecParameters *par, const stru
 	return give_extradata(m, par, bytes, opushead_pack(&head, bytes));
 }
 
-static enum err set_video(struct avformat *m, AVStream *stream, const struct track *t)
+/* Layouts that V_UNCOMPRESSED names; others come back as what they are not. */
+static const char *const layouts[] = { "rgba", "yuyv422", "uyvy422", "gray", "yuv410p", "yuv411p", "yuv420p", "yuv422p", "nv12", "nv21" };
+
+static bool is_layout(const struct video_format *f)
+{
+	for (unsigned i = 0; f && i < ARRAY_LEN(layouts); i++)
+		if (!strcmp(layouts[i], f->name))
+			return true;
+	return false;
+}
+
+static enum err set_video(struct avformat *m, AVStream *stream, const struct track *t, struct err_why *why)
 {
 	AVCodecParameters *par = stream->codecpar;
 	const struct video_format *f;
@@ -253,12 +264,15 @@ static enum err set_video(struct avformat *m, AVStream *stream, const struct tra
 	enum err e = video_of_track(&v, t);
 
 	if (e)
-		return e;
+		return err_say(why, e, sinkfile_place(m->file), "track %u: %s", t->id, err_text(e));
 	f = video_format_by_fourcc(v.fourcc);
+	if (!is_layout(f))
+		return err_say(why, ERR_FORMAT, sinkfile_place(m->file), "Matroska has no name for pictures of %s (rgba, yuyv422, uyvy422, gray, yuv410p, "
+			"yuv411p, yuv420p, yuv422p, nv12, nv21)", f ? f->name : "a layout that is not known here");
 	par->codec_type = AVMEDIA_TYPE_VIDEO;
 	par->codec_id = AV_CODEC_ID_RAWVIDEO;
 	par->codec_tag = v.fourcc;
-	par->format = f ? m->av.pixel_format(f->name) : AV_PIX_FMT_NONE;
+	par->format = m->av.pixel_format(f->name);
 	par->width = (int)v.width_pixels;
 	par->height = (int)v.height_pixels;
 	if (v.aspect_num && v.aspect_den)
@@ -308,10 +322,9 @@ enum err avformat_add(struct avformat *m, const struct track *t, uint32_t preski
 	stream->time_base = (AVRational){ 1, MS_PER_S };
 	*index = (unsigned)stream->index;
 	m->tracks[*index] = (struct avformat_track){ .rate_num = t->rate_num, .rate_den = t->rate_den, .preskip_frames = preskip_frames, .last_pts = INT64_MIN };
-	if (t->kind == TRACK_VIDEO)
-		e = set_video(m, stream, t);
-	else
-		e = set_audio(m, stream->codecpar, t, preskip_frames, flac);
+	if (t->kind == TRACK_VIDEO && (e = set_video(m, stream, t, why)))
+		return e;
+	e = t->kind == TRACK_VIDEO ? ERR_OK : set_audio(m, stream->codecpar, t, preskip_frames, flac);
 	if (!e)
 		e = set_tags(m, stream, t);
 	return e ? err_say(why, e, sinkfile_place(m->file), "track %u: %s", t->id, err_text(e)) : ERR_OK;

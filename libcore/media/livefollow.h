@@ -13,6 +13,7 @@
 #define MEDIA_LIVEFOLLOW_H
 
 #include "base/err.h"
+#include "base/units.h"
 #include "dsp/varirate.h"
 #include "net/drift.h"
 #include "rt/clock.h"
@@ -20,8 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LIVEFOLLOW_QUIET_NS 2000000000LL
-#define LIVEFOLLOW_MEASURE_NS 4000000000LL
+#define LIVEFOLLOW_QUIET_NS (2 * UNITS_NS_PER_S)
+#define LIVEFOLLOW_MEASURE_NS (4 * UNITS_NS_PER_S)
 
 enum livefollow_state { LIVEFOLLOW_DISTURBED, LIVEFOLLOW_MEASURES, LIVEFOLLOW_FOLLOWS };
 

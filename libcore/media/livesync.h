@@ -15,6 +15,7 @@
 #define MEDIA_LIVESYNC_H
 
 #include "base/err.h"
+#include "base/units.h"
 #include "dsp/varirate.h"
 #include "net/drift.h"
 
@@ -22,9 +23,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LIVESYNC_SETTLE_NS 1000000000LL
+#define LIVESYNC_SETTLE_NS UNITS_NS_PER_S
 #define LIVESYNC_SETTLE_S 0.002
-#define LIVESYNC_LOST_NS 2000000000LL
+#define LIVESYNC_LOST_NS (2 * UNITS_NS_PER_S)
 #define LIVESYNC_LOST_S 0.010
 
 struct livesync {

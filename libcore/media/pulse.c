@@ -11,6 +11,7 @@
 #include "media/chanmap.h"
 #include "media/livesink.h"
 #include "media/livesource.h"
+#include "media/pulseloop.h"
 
 #include <pulse/pulseaudio.h>
 #include <stdio.h>
@@ -43,6 +44,7 @@ struct library {
 struct server {
 	struct library lib;
 	pa_threaded_mainloop *loop;
+	struct pulseloop front;   /* what the context uses of it */
 	pa_context *context;
 	bool running;
 	const volatile sig_atomic_t *stop;
@@ -195,7 +197,10 @@ static enum err server_open(struct server *s, const char *client, struct err_why
 	if (e)
 		return e;
 	s->loop = s->lib.threaded_mainloop_new();
-	s->context = s->loop ? s->lib.context_new(s->lib.threaded_mainloop_get_api(s->loop), client) : NULL;
+	if (s->loop) {
+		pulseloop_init(&s->front, s->lib.threaded_mainloop_get_api(s->loop));
+		s->context = s->lib.context_new(&s->front.api, client);
+	}
 	if (!s->context)
 		return err_say(why, ERR_NOMEM, "pulse", "%s", err_text(ERR_NOMEM));
 	s->lib.context_set_state_callback(s->context, on_context, s);

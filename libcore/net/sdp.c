@@ -175,7 +175,7 @@ static enum err take_media(struct parse *p, const char *at)
 		const char *digits = w;
 		if (!number(&digits, 127, &v) || digits != at)
 			return bad(p, "payload type '%.*s' is not 0 to 127", (int)(at - w > 20 ? 20 : at - w), w);
-		if (m->n_formats == SDP_MAX_FORMATS)
+		if (m->n_formats == SDP_MAX_FORMATS || sdp_by_pt(m, (uint8_t)v))
 			continue;
 		struct sdp_format *f = &m->formats[m->n_formats++];
 		f->pt = (uint8_t)v;
@@ -224,7 +224,7 @@ static enum err take_rtpmap(struct parse *p, const char *at)
 	enum rtp_codec codec = p->media->is_audio ? rtp_codec_by_name(f->encoding) : RTP_CODEC_NONE;
 	if (codec != RTP_CODEC_NONE && (hz < 1000 || hz > MAX_CLOCK_HZ || channels > MAX_CHANNELS))
 		return bad(p, "rtpmap: %lu Hz and %lu channels: 1000 to %u Hz and 1 to %u channels are possible", hz, channels, MAX_CLOCK_HZ, MAX_CHANNELS);
-	f->rtp = codec == RTP_CODEC_NONE ? (struct rtp_format){ 0 } : (struct rtp_format){ codec, (uint32_t)hz, (uint16_t)channels };
+	f->rtp = (struct rtp_format){ codec, (uint32_t)hz, (uint16_t)channels };
 	return ERR_OK;
 }
 
@@ -597,7 +597,7 @@ static void put_formats(struct out *o, const struct sdp_media *m)
 		const struct sdp_format *f = &m->formats[i];
 		const char *name = *f->encoding ? f->encoding : rtp_codec_name(f->rtp.codec);
 
-		if (f->rtp.codec == RTP_CODEC_NONE)
+		if (f->rtp.codec == RTP_CODEC_NONE && !*f->encoding)
 			continue;
 		put(o, "a=rtpmap:%u %s/%u", f->pt, name, f->rtp.clock_hz);
 		put(o, f->rtp.channels > 1 ? "/%u\r\n" : "\r\n", f->rtp.channels);

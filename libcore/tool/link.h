@@ -27,8 +27,8 @@
 #define LINK_SESSION_BYTES 16u
 #define LINK_PACKET_TYPE 0x40
 #define LINK_CONTROL_BYTES 64u           /* payload of a control packet */
-#define LINK_SILENCE_NS 5000000000LL     /* a peer that was not heard for so long is gone */
-#define LINK_PING_NS 1000000000LL
+#define LINK_SILENCE_NS (5 * UNITS_NS_PER_S) /* a peer that was not heard for so long is gone */
+#define LINK_PING_NS UNITS_NS_PER_S
 #define LINK_RING_BYTES (256u << 10)
 
 enum link_kind { LINK_HELLO = 1, LINK_RESUME, LINK_ACK, LINK_PING, LINK_PONG, LINK_DONE };

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define HOPE_NS 200000000LL             /* a receiver that takes nothing for so long holds up a live stream no more */
-#define FINISH_NS 10000000000LL
+#define FINISH_NS (10 * UNITS_NS_PER_S)
 
 enum err linkout_open(struct linkout *l, struct tool *t, const struct url *urls, unsigned n, const uint8_t *psk, struct err_why *why)
 {

@@ -13,7 +13,7 @@
 #define TELL_NS 100000000LL
 #define TELL_BYTES (64u << 10)
 #define TELL_MESSAGES 256u
-#define ABSENCE_NS 60000000000LL        /* a session whose sender does not come back is over */
+#define ABSENCE_NS (60 * UNITS_NS_PER_S)      /* a session whose sender does not come back is over */
 #define HELD_NS 5000000LL
 
 /* ---- sessions ---- */

@@ -61,7 +61,7 @@ static enum err begin_playing(struct netflow *f, struct err_why *why)
 	if (!f->fifo)
 		return err_say(why, ERR_NOMEM, "sender", "%s", err_text(ERR_NOMEM));
 	f->made = f->fifo + (size_t)f->fifo_room * channels;
-	if ((e = conceal_init(&f->conceal, f->format.clock_hz, channels)) || (e = varirate_init_beside(&f->rate, channels, f->o->model)))
+	if ((e = conceal_init(&f->conceal, f->format.clock_hz, channels)) || (e = varirate_beside_init(&f->rate, channels, f->o->model)))
 		return err_say(why, e, "sender", "%s", err_text(e));
 	if ((e = convert_init(&f->to_f32, f->sample_bytes == 2 ? SAMPLE_S16 : f->sample_bytes == 3 ? SAMPLE_S24 : SAMPLE_F32, SAMPLE_F32, false, 0)) ||
 		(e = convert_init(&f->from_f32, SAMPLE_F32, f->sample_bytes == 2 ? SAMPLE_S16 : f->sample_bytes == 3 ? SAMPLE_S24 : SAMPLE_F32, false, 0)))

@@ -140,7 +140,7 @@ static void count_clocks(struct session *s)
 	}
 	stats_set(&s->absences, absences);
 	stats_set(&s->absent_frames, absent);
-	stats_set(&s->ratio_e9, (uint64_t)llrint(ratio * 1e9));
+	stats_set(&s->ratio_e9, (uint64_t)llrint(ratio * 1e6 * 1000));
 	/* It counts what is slower. */
 	stats_drift(s->stats, compared ? llrint(-ppm * 1000) : llrint(clock_fit_ppb(&s->first->fit)));
 }

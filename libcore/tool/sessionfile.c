@@ -85,7 +85,7 @@ static void describe_flow(const struct sender *s, const struct sessionfile *f, u
 		describe_pcm(flow, m);
 	if (s->has_rs && flow->packer.o.codec != RTP_CODEC_OPUS) {
 		struct sdp_format *repair = &m->formats[m->n_formats++];
-		*repair = (struct sdp_format){ .pt = s->rs_pt, .rtp = { RTP_CODEC_RED, flow->rate_hz, 1 }, .encoding = "x-weir-rs" };
+		*repair = (struct sdp_format){ .pt = s->rs_pt, .rtp = { RTP_CODEC_NONE, flow->rate_hz, 1 }, .encoding = "x-weir-rs" };
 	}
 	if (to->is_secure && f->with_key) {
 		m->n_crypto = 1;

@@ -62,7 +62,7 @@ void speakers_count(struct speakers *s)
 	}
 	stats_set(&s->absences, absences);
 	stats_set(&s->absent_frames, absent);
-	stats_set(&s->ratio_e9, (uint64_t)llrint(ratio * 1e9));
+	stats_set(&s->ratio_e9, (uint64_t)llrint(ratio * 1e6 * 1000));
 	/* It counts what is slower: the device. */
 	if (follows)
 		stats_drift(s->stats, llrint(ppm * 1000));

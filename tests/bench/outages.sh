@@ -5,7 +5,7 @@
 [ -n "$WEIR_BENCH_NET" ] || WEIR_BENCH_NET=1 exec unshare -rn bash "$0" "$@"
 ip link set lo up
 
-capture -q -d 12s -c 2 -f s16 gen:sweep | encode -q -b 128k --frame 2.5ms --application lowdelay >sent.weir
+capture -q -d 12s -c 2 -f s16 gen:noise:pink | encode -q -b 128k --frame 2.5ms --application lowdelay >sent.weir
 decode -q sent.weir >whole.weir
 
 run()
@@ -33,7 +33,7 @@ for mode in off auto; do
 	for loss in 0 1 5 10 20; do
 		decode -q "$mode$loss.weir" >heard.weir 2>/dev/null
 		frames=$(inspect "$mode$loss.weir" | sed -n 's/.* \([0-9]*\) frames lost.*/\1/p' | tail -n 1)
-		snr=$(meter -q --compare whole.weir heard.weir 2>/dev/null | command grep -m 1 '^ *compare ' | command grep -oE 'SNR [^,]*|identical' || echo 'not compared')
+		snr=$(meter -q --compare whole.weir heard.weir 2>/dev/null | command grep -m 1 '^ *compare ' | command grep -oE 'SNR [^,]*|identical|no error' || echo 'not compared')
 		awk -v m=$mode -v l=$loss -v f="$frames" -v s="$snr" 'BEGIN { printf "redundancy %-4s  %2d %% lost on the way, %6.2f %% for good, %s\n", m, l, 100 * f / 576000, s }'
 	done
 done

@@ -192,13 +192,15 @@ heap()
 {
 	[ -z "${SAN-}" ] || skip "with sanitizers the heap is theirs and is not counted"
 	null_sink 48000 2 float32le
-	capture -d 4s pulse: --stats=0.5 --stats-file s.json >/dev/null
-	# PulseAudio's library allocates and frees a message for each block; what it holds stays the same.
+	capture -d 6s pulse: --stats=0.5 --stats-file s.json >/dev/null
+	# Once it runs nothing is allocated, by the library neither: its watch of the socket is kept.
 	"$PYTHON" - <<'PY'
 import json
 a = [(d["rss_kib"], d["allocs"], d["packets_out"]) for d in map(json.loads, open("s.json"))]
-assert a[-2][0] - a[2][0] <= 128, a
-assert (a[-2][1] - a[2][1]) / (a[-2][2] - a[2][2]) <= 4, a
+a = [x for x in a if x[2] >= 10]
+assert a[-2][2] - a[0][2] >= 50, a
+assert a[-2][0] - a[0][0] <= 256, a
+assert a[-2][1] - a[0][1] <= 4, a
 PY
 }
 

@@ -150,7 +150,7 @@ sync()
 	later b.weir gap.weir 100 88200 1 told
 	status_of mux a.weir gap.weir >one.weir
 	expect_status 3 mux -q -o 'o%t.wav' --sync --max-gap 1s <one.weir
-	eq "$(echo o*)" "o1.wav o2.wav"
+	eq "$(echo o?*.wav)" "o1.wav o2.wav"
 	eq "$(frames_of o1.wav o2.wav)" "240000 220500"
 	# All are away: all go on in other files, together.
 	later ab.weir half.weir 100 96000 1
