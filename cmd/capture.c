@@ -158,7 +158,10 @@ static enum err open_all(struct capture *c, char *const *specs, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		struct feed_track *t = &c->feed.tracks[i];
 		const struct track *a = &t->source.track;
+		char left_out[96];
 
+		if (*source_left_out(&t->source, left_out) && !c->tool.quiet)
+			tool_warn(&c->tool, t->source.name, "%s", left_out);
 		if (o->block_frames > t->block_frames)
 			tool_note(&c->tool, t->source.name, "--block %" PRId64 " is more than a packet holds: %u frames", o->block_frames, t->block_frames);
 		if (o->duration.is_set)

@@ -240,6 +240,9 @@ static enum err check_missing(struct demux *self, enum err e)
 {
 	char missing[128];
 
+	const char *frames_path = self->output ? self->output : self->video_path;
+	if ((e == ERR_OK || e == ERR_CUT) && frames_path && self->split.n_parts + self->bulk.split.n_parts == 0)
+		return err_say(&self->pump.why, ERR_FORMAT, frames_path, "no track of raw video in the input; weir mux -o FILE makes a file of audio");
 	if ((e == ERR_OK || e == ERR_CUT) && select_missing(&self->hits, &self->wanted, missing))
 		return err_say(&self->pump.why, ERR_FORMAT, missing, "no such track in the input");
 	return e;

@@ -289,7 +289,7 @@ int main(int argc, char **argv)
 		OPT_BITRATE(0, "bandwidth", &w->bandwidth_bps, 100, 2e9, "what goes through, headers of the network included"),
 		OPT_SIZE(0, "queue", &w->queue_bytes, 64, 1e9, "what may wait for that; more is lost (64K)"),
 		OPT_GROUP("Options:"),
-		OPT_INT(0, "seed", "N", &w->seed, 0, 9007199254740992.0, "another fate (1)"),
+		OPT_INT(0, "seed", "N", &w->seed, 0, 4294967295.0, "another fate (1)"),
 		OPT_LIST('t', "track", "TRACK", &w->tracks, "only these tracks of a stream: number, name or kind; others pass"),
 		OPT_TIME(0, "deadline", "TIME", &w->deadline, 0, 3600, "in a stream, later than the fastest by more is lost (never)"),
 		OPT_FLAG(0, "raw", &w->raw, "a stream of packets as they arrive: unordered, twice, no mark where one is lost"),

@@ -81,7 +81,9 @@ static struct track_sum sum_of(struct input *in, unsigned i)
 {
 	if (in->is_stream) {
 		const struct reader_track *rt = in->reader.tracks[i];
-		return (struct track_sum){ rt->track.id, rt->frames, rt->gaps, rt->lost_frames, rt->lost_objects };
+		/* Lossy messages that were dropped are no damage. */
+		uint64_t lost_objects = rt->track.policy == TRACK_LOSSY ? 0 : rt->lost_objects;
+		return (struct track_sum){ rt->track.id, rt->frames, rt->gaps, rt->lost_frames, lost_objects };
 	}
 	const struct feed_track *ft = &in->feed.tracks[i];
 	uint64_t frames = (uint64_t)(ft->next_pos - ft->source.track.first_pos);

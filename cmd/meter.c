@@ -53,23 +53,18 @@ static void parse_silence(struct stage *s, const char *text)
 	double db = 0;
 	struct opt_time time = { 0 };
 	struct err_why why = { 0 };
-	const struct opt level = OPT_DB(0, "silence", &db, -200, 0, "");
-	char level_text[32];
-	size_t n = strcspn(text, ":");
+	const struct opt level = OPT_DB(0, "silence", &db, -200, 0, ""), least = OPT_TIME(0, "silence", "TIME", &time, 1e-9, 86400, "");
 
-	if (!strcmp(text, "off")) {
-		s->measure.measure.no_silence = true;
+	s->measure.measure.no_silence = !strcmp(text, "off");
+	if (s->measure.measure.no_silence)
 		return;
-	}
-	snprintf(level_text, sizeof(level_text), "%.*s", (int)(n < 31 ? n : 31), text);
-	if (opt_value(&level, "--silence", level_text, &why))
+	if (opt_level_time(&level, &least, "--silence", text, &why))
 		usage(s, &why);
+	if (time.is_frames)
+		tool_usage(&s->tool, "--silence", "'%s': a time is needed, not frames (LEVEL:TIME, as -60dB:500ms)", text);
 	s->measure.measure.silence_factor = units_db_to_factor(db);
-	if (!text[n])
-		return;
-	if (opt_parse_time(text + n + 1, &time) || time.is_frames || time.value <= 0)
-		tool_usage(&s->tool, "--silence", "'%s' is no time above 0 (LEVEL:TIME, as -60dB:500ms)", text + n + 1);
-	s->measure.measure.silence_min_s = units_to_s(time.value, UNITS_NS_PER_S, 1);
+	if (time.is_set)
+		s->measure.measure.silence_min_s = units_to_s(time.value, UNITS_NS_PER_S, 1);
 }
 
 /* What these options do not measure would never break a limit. */

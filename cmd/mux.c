@@ -30,9 +30,7 @@ struct mux {
 	struct select_hits hits;
 	struct takes_options takes_options;
 	uint64_t rf64_above_bytes;
-	double start_db;          /* NAN: not given */
-	const char *stop_below;
-	struct opt_time preroll;
+	struct leveltakes_choice level_choice;
 	bool force;
 
 	struct join join;
@@ -254,17 +252,12 @@ static enum err takes_one(struct mux *self, struct packet *p)
 static enum err finish_level(struct mux *self, enum err e)
 {
 	enum err finished = leveltakes_finish(&self->level, e == ERR_OK);
+	char text[128];
 
 	if (!e && finished)
 		self->why = self->level.why;
-	if (!e && !finished && !self->tool.quiet && self->takes.n_files == 0) {
-		double loudest_db = leveltakes_loudest_db(&self->level);
-		if (isfinite(loudest_db))
-			tool_warn(&self->tool, self->output, "nothing was written: the loudest was %.1f dB, and nothing above %.1f dB", loudest_db,
-				self->start_db);
-		else
-			tool_warn(&self->tool, self->output, "nothing was written: there was only silence");
-	}
+	if (!e && !finished && !self->tool.quiet && *leveltakes_describe_nothing(&self->level, text))
+		tool_warn(&self->tool, self->output, "%s", text);
 	if (self->level.late_frames)
 		tool_warn(&self->tool, self->output, "%" PRIu64 " frames came too late for the take they belong to", self->level.late_frames);
 	return e ? e : finished;
@@ -386,7 +379,7 @@ static enum err next_packet(struct mux *self, struct packet *p)
 	e = self->video.is_open ? videojoin_next(&self->video, &self->join, p) : join_next(&self->join, p);
 	if (e != ERR_END || data == ERR_END)
 		return e;
-	datajoin_finish(&self->data);
+	datajoin_finish(&self->data, !self->join.n_sources && !self->video.is_open);
 	return datajoin_next(&self->data, &self->join, p);
 }
 
@@ -400,6 +393,18 @@ static enum err fill(struct mux *self)
 	if (self->data.n_feeds)
 		datajoin_fill(&self->data, &self->join);
 	return e;
+}
+
+/* Pictures of audio files, which packets have no place for. */
+static void say_left_out(struct mux *self)
+{
+	char text[96];
+
+	for (unsigned i = 0; i < self->join.n_sources; i++) {
+		const struct input *in = join_input(&self->join, i);
+		if (in && *input_left_out(in, text) && !self->tool.quiet)
+			tool_warn(&self->tool, in->name, "%s", text);
+	}
 }
 
 static enum err run(struct mux *self)
@@ -429,6 +434,7 @@ static enum err run(struct mux *self)
 	}
 	if (e == ERR_END)
 		e = ERR_OK;
+	say_left_out(self);
 	e = self->is_stream ? finish_stream(self, e) : self->is_mkv ? finish_mkv(self, e) : finish_takes(self, e);
 	if (e == ERR_OK && join_is_cut(&self->join)) {
 		join_describe_loss(&self->join, &self->why);
@@ -512,23 +518,14 @@ static void choose_format(struct mux *self)
 /* Recording on level, if it was asked for: the levels, and that they fit. */
 static enum err choose_level(struct mux *self, struct levelgate_options *level)
 {
-	bool wanted = !isnan(self->start_db);
+	enum err e = leveltakes_choose(level, &self->level_choice, &self->why);
 
-	if (!wanted && (self->stop_below || self->preroll.is_set))
-		return err_say(&self->why, ERR_ARG, self->stop_below ? "--stop-below" : "--pre-roll", "belongs to --start-above: give both");
-	if (!wanted)
-		return ERR_OK;
+	if (e)
+		return e == ERR_AGAIN ? ERR_OK : e;
 	if (self->is_stream || self->is_mkv)
 		return err_say(&self->why, ERR_ARG, "--start-above", "is for audio files with -o; a weir stream and Matroska keep what came as it came");
-	*level = (struct levelgate_options){
-		.start_db = self->start_db, .stop_db = self->start_db, .hold = { .is_set = true, .value = 2 * UNITS_NS_PER_S },
-		.preroll = self->preroll.is_set ? self->preroll : (struct opt_time){ .is_set = true, .value = UNITS_NS_PER_S / 2 },
-	};
-	enum err e = self->stop_below ? leveltakes_parse_stop(level, self->stop_below, &self->why) : ERR_OK;
-	if (!e && level->stop_db > level->start_db)
-		return err_say(&self->why, ERR_ARG, "--stop-below", "'%s' is above the level of --start-above, %g dB", self->stop_below, self->start_db);
 	self->takes_options.on_level = true;
-	return e;
+	return ERR_OK;
 }
 
 /* The name of a file of all tracks, which may hold the time; allocated. */
@@ -668,7 +665,7 @@ int main(int argc, char **argv)
 		{ "flac", SINK_FLAC }, { "caf", SINK_CAF }, { "aiff", SINK_AIFF }, { "raw", SINK_RAW },
 		{ "mka", SINK_MKA }, { NULL, 0 },
 	};
-	static struct mux mux = { .start_db = NAN, .bulk_fd = -1 };
+	static struct mux mux = { .level_choice.start_db = NAN, .bulk_fd = -1 };
 	struct mux *self = &mux;
 	enum err e;
 	const struct opt options[] = {
@@ -686,9 +683,9 @@ int main(int argc, char **argv)
 		OPT_FLAG(0, "live", &self->video_options.live, "video and messages come live: rather drop than wait, place them by the clock"),
 		OPT_FLAG(0, "sync", &self->takes_options.sync, "all files begin and end together, with silence where a track does not"),
 		OPT_TIME(0, "max-gap", "TIME", &self->takes_options.max_gap, 0, 31536000, "a longer gap is no silence, but begins a new file (1h)"),
-		OPT_DB(0, "start-above", &self->start_db, -150, 0, "record on level: a file begins where a sample is above this"),
-		OPT_STRING(0, "stop-below", "LEVEL:TIME", &self->stop_below, "a file ends when all were below this for so long (2 s)"),
-		OPT_TIME(0, "pre-roll", "TIME", &self->preroll, 0, LEVELTAKES_MAX_PREROLL_S, "begin files so long before that; default 500ms"),
+		OPT_DB(0, "start-above", &self->level_choice.start_db, -150, 0, "record on level: a file begins where a sample is above this"),
+		OPT_STRING(0, "stop-below", "LEVEL:TIME", &self->level_choice.stop_below, "a file ends when all were below this for so long (2 s)"),
+		OPT_TIME(0, "pre-roll", "TIME", &self->level_choice.preroll, 0, LEVELTAKES_MAX_PREROLL_S, "begin files so long before that; default 500ms"),
 		OPT_SIZE(0, "rf64-above", &self->rf64_above_bytes, 1024, 4294967295.0, "WAV files longer than this become RF64; default 4 GiB"),
 		OPT_END
 	};

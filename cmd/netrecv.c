@@ -30,7 +30,7 @@ int main(int argc, char **argv)
 		OPT_REAL(0, "glitches", "N", &o.glitches, 0.1, 60, "that latency auto may cost, a minute (default 6)"),
 		OPT_SET(0, "no-retime", &o.retime, 0, "pass packets on undecoded, with gaps marked; the default into a file"),
 		OPT_SET(0, "retime", &o.retime, 1, "play on the local clock: decode, conceal, correct drift; the default into a pipe"),
-		OPT_TIME(0, "block", "TIME", &o.block, 0.0001, 0.1, "that is written at once with --retime (default 2.5ms)"),
+		OPT_TIME(0, "block", "TIME", &o.block, 0.0001, 0.1, "that is written at once with --retime (default a quarter of --latency, 0.5ms to 2.5ms)"),
 		OPT_TIME('d', "duration", "TIME", &o.duration, 0, 1e9, "end after so long"),
 		OPT_GROUP("Finding senders"),
 		OPT_FLAG(0, "browse", &browse, "print the sessions that are announced, for --duration (default 40s)"),

@@ -38,6 +38,7 @@ struct flac {
 	unsigned n_losses;
 	int64_t first_lost_pos, lost_end_pos;
 	bool too_odd;             /* a frame that is not as the header says */
+	bool is_sought;           /* not all of it is decoded */
 };
 
 /* ---- what the decoder calls ---- */
@@ -211,6 +212,8 @@ static void on_metadata(const FLAC__StreamDecoder *d, const FLAC__StreamMetadata
 		f->opening->track.rate_num = m->data.stream_info.sample_rate;
 	} else if (m->type == FLAC__METADATA_TYPE_VORBIS_COMMENT) {
 		take_comments(f, &m->data.vorbis_comment);
+	} else if (m->type == FLAC__METADATA_TYPE_PICTURE) {
+		f->opening->n_pictures++;
 	}
 }
 
@@ -228,6 +231,18 @@ static void on_error(const FLAC__StreamDecoder *d, FLAC__StreamDecoderErrorStatu
 }
 
 /* ---- reading ---- */
+
+/*
+ * The MD5 sum over all samples that STREAMINFO holds (RFC 9639 8.2), where there is one, and all were decoded: frames that are sound
+ * each for itself may still not be those that were encoded.
+ */
+static void check_sum(struct source *s, struct flac *f)
+{
+	bool all = !f->is_sought && !f->base && !f->lost_frames && !f->n_errors && f->total_frames && f->expect == (int64_t)f->total_frames;
+
+	if (!FLAC__stream_decoder_finish(f->decoder) && all)
+		source_warn(s, "its samples are not those that were encoded: their MD5 sum is another than the file says");
+}
 
 static void say_end(struct source *s, struct flac *f)
 {
@@ -248,6 +263,7 @@ static void say_end(struct source *s, struct flac *f)
 	if (*holes || f->n_errors)
 		source_warn(s, "damaged: %s", *holes ? holes : "0 frames lost");
 	s->lost_frames = f->lost_frames;
+	check_sum(s, f);
 }
 
 static enum err decode(struct source *s, struct flac *f)
@@ -317,7 +333,7 @@ static enum err flacread_seek(struct source *s, int64_t pos)
 		return ERR_OK;
 	}
 	f->expect = pos;
-	f->is_started = true;
+	f->is_started = f->is_sought = true;
 	if (!FLAC__stream_decoder_seek_absolute(f->decoder, (FLAC__uint64)pos)) {
 		if (f->in.sys_errno)
 			return source_failed(s, &f->in);
@@ -401,6 +417,8 @@ static enum err start(struct source *s, struct flac *f, enum flac_wrap wrap, str
 	if (!f->decoder)
 		return err_say(why, ERR_NOMEM, s->name, "%s", err_text(ERR_NOMEM));
 	(void)FLAC__stream_decoder_set_metadata_respond(f->decoder, FLAC__METADATA_TYPE_VORBIS_COMMENT);
+	(void)FLAC__stream_decoder_set_metadata_respond(f->decoder, FLAC__METADATA_TYPE_PICTURE);
+	(void)FLAC__stream_decoder_set_md5_checking(f->decoder, true);
 	if (wrap == FLAC_PLAIN)
 		status = FLAC__stream_decoder_init_stream(f->decoder, on_read, seeks ? on_seek : NULL, seeks ? on_tell : NULL,
 			seeks ? on_length : NULL, seeks ? on_eof : NULL, on_frame, on_metadata, on_error, f);

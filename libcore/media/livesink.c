@@ -319,6 +319,8 @@ enum err livesink_init(struct livesink *l, const struct live_format *format, int
 	l->piece_frames = PIECE_SAMPLES / format->channels;
 	int64_t threshold = units_scale_up(latency_ns, format->rate_hz, UNITS_NS_PER_S);
 	l->threshold_frames = threshold > 0 ? (uint32_t)threshold : 1;
+	l->settles_frames = (uint32_t)units_from_ns(LIVESINK_SETTLE_NS, format->rate_hz, 1);
+	l->look_frames = (uint32_t)units_from_ns(LIVESINK_LOOK_NS, format->rate_hz, 1);
 	atomic_init(&l->counts.fill_low_frames, UINT64_MAX);
 	uint64_t frames = l->threshold_frames + (uint64_t)units_from_ns(spare_ns > 0 ? spare_ns : RING_EXTRA_NS, format->rate_hz, 1) + 2u * format->block_frames;
 	if ((e = ring_init(&l->ring, frames * l->frame_bytes, why)))

@@ -22,7 +22,8 @@
 
 #include <stdatomic.h>
 
-#define LIVESINK_SETTLE_NS 1500000000LL /* sooner than livefollow.h begins to measure */
+#define LIVESINK_SETTLE_NS (3 * UNITS_NS_PER_S / 2) /* sooner than livefollow.h begins to measure */
+#define LIVESINK_LOOK_NS (UNITS_NS_PER_S / 10)
 
 struct livesink_counts {
 	atomic_uint_fast64_t played_frames; /* of the ring */
@@ -45,7 +46,8 @@ struct livesink {
 	bool saw_end;             /* in livesink_begin(): what it found was all there will be */
 	uint64_t taken_frames;    /* played or silent */
 	bool skips, taken_any;    /* see livesink_options; something was played */
-	uint32_t settle_frames;   /* so many more belong to a beginning */
+	uint32_t settles_frames, settle_frames; /* a beginning is so long; so much of it is left */
+	uint32_t look_frames;     /* LIVESINK_LOOK_NS */
 	uint32_t window_frames, window_low_frames; /* since the last look, and the least there was then */
 	/* both */
 	struct livesink_counts counts;

@@ -1,11 +1,7 @@
 /* The callback's side of a livesink. */
 #include "media/livesink.h"
 
-#include "base/units.h"
-
 #include <string.h>
-
-#define LOOK_NS (UNITS_NS_PER_S / 10)
 
 static void add(atomic_uint_fast64_t *counter, uint64_t n)
 {
@@ -13,7 +9,7 @@ static void add(atomic_uint_fast64_t *counter, uint64_t n)
 }
 
 /*
- * At a beginning, every LOOK_NS: the least that was there since the last look was never needed, so beyond the threshold it is only
+ * At a beginning, every LIVESINK_LOOK_NS: the least that was there since the last look was never needed, so beyond the threshold it is only
  * delay.  Returns: frames that were skipped.
  */
 static size_t skip(struct livesink *l, size_t there, uint32_t n_frames)
@@ -24,7 +20,7 @@ static size_t skip(struct livesink *l, size_t there, uint32_t n_frames)
 	if (there < l->window_low_frames)
 		l->window_low_frames = (uint32_t)there;
 	l->window_frames += n_frames;
-	if (l->window_frames < units_from_ns(LOOK_NS, l->format.rate_hz, 1))
+	if (l->window_frames < l->look_frames)
 		return 0;
 	n = l->window_low_frames > keep ? l->window_low_frames - keep : 0;
 	ring_consume(&l->ring, n * l->frame_bytes);
@@ -37,7 +33,7 @@ static size_t skip(struct livesink *l, size_t there, uint32_t n_frames)
 
 static void begin_settling(struct livesink *l)
 {
-	l->settle_frames = (uint32_t)units_from_ns(LIVESINK_SETTLE_NS, l->format.rate_hz, 1);
+	l->settle_frames = l->settles_frames;
 	l->window_frames = 0;
 	l->window_low_frames = UINT32_MAX;
 }

@@ -203,6 +203,7 @@ static void take_tags(struct source *s, mpg123_handle *mh)
 	if (!(mpg123_meta_check(mh) & MPG123_ID3) || mpg123_id3(mh, &v1, &v2) != MPG123_OK)
 		return;
 	if (v2) {
+		s->n_pictures += (unsigned)v2->pictures;
 		const struct {
 			const mpg123_string *value;
 			const char *key;
@@ -235,7 +236,7 @@ static enum err start(struct source *s, struct mp3 *m, struct err_why *why)
 	m->mh = mpg123_new(NULL, &r);
 	if (!m->mh)
 		return err_say(why, ERR_CODEC, s->name, "libmpg123: %s", mpg123_plain_strerror(r));
-	(void)mpg123_param(m->mh, MPG123_ADD_FLAGS, MPG123_QUIET | MPG123_GAPLESS | MPG123_FORCE_FLOAT | MPG123_NO_FRANKENSTEIN, 0);
+	(void)mpg123_param(m->mh, MPG123_ADD_FLAGS, MPG123_QUIET | MPG123_PICTURE | MPG123_GAPLESS | MPG123_FORCE_FLOAT | MPG123_NO_FRANKENSTEIN, 0);
 	if (mpg123_replace_reader_handle(m->mh, on_read, on_seek, NULL) || mpg123_open_handle(m->mh, m) ||
 		mpg123_getformat(m->mh, &rate_hz, &channels, &encoding))
 		return err_say(why, ERR_FORMAT, s->name, "libmpg123: %s", mpg123_strerror(m->mh));

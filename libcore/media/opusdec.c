@@ -370,3 +370,9 @@ void opusdec_free(struct opusdec *d)
 	free(d->buffer);
 	free(d);
 }
+
+uint32_t opusdec_packet_frames(const uint8_t *bytes, size_t n_bytes)
+{
+	int n = n_bytes && n_bytes <= INT32_MAX ? opus_packet_get_nb_samples(bytes, (opus_int32)n_bytes, 48000) : 0;
+	return n > 0 ? (uint32_t)n : 0;
+}

@@ -58,4 +58,7 @@ void opusdec_skip(struct opusdec *d, int64_t pos);
 void opusdec_reset(struct opusdec *d);
 void opusdec_free(struct opusdec *d);
 
+/* How many frames at 48 kHz an Opus packet decodes to; 0: it is none. */
+uint32_t opusdec_packet_frames(const uint8_t *bytes, size_t n_bytes);
+
 #endif

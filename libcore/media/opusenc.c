@@ -215,9 +215,14 @@ static enum err take(struct opusenc *e, const void *frames, size_t n_frames, opu
 
 /* ---- segments ---- */
 
-static void open_segment(struct opusenc *e, int64_t source_pos)
+static enum err open_segment(struct opusenc *e, int64_t source_pos)
 {
 	int64_t pos = out_units(e, source_pos);
+
+	/* Behind a hole frames stand where they would be without it, between the frames of 48 kHz too. */
+	enum err err = e->resampler ? resampler_place(e->resampler, source_pos, &pos) : ERR_OK;
+	if (err)
+		return err;
 	int64_t packet_pos = pos - e->lookahead_frames;
 	uint32_t early = 0;
 
@@ -234,6 +239,7 @@ static void open_segment(struct opusenc *e, int64_t source_pos)
 	e->end_pos = INT64_MAX;
 	e->held_frames = early / e->scale;
 	memset(e->held, 0, e->held_frames * e->frame_bytes);
+	return ERR_OK;
 }
 
 /* What the resampler still holds, into the encoder. */
@@ -336,13 +342,11 @@ static enum err close_segment(struct opusenc *e, opusenc_out_fn *out, void *user
 	return err;
 }
 
-/* The encoder and the resampler forget what they heard. */
+/* The encoder forgets what it heard. */
 static enum err forget(struct opusenc *e)
 {
 	e->after_hole = e->any_packet;
-	if (CTL(e, OPUS_RESET_STATE) != OPUS_OK)
-		return ERR_CODEC;
-	return e->resampler ? resampler_restart(e->resampler) : ERR_OK;
+	return CTL(e, OPUS_RESET_STATE) == OPUS_OK ? ERR_OK : ERR_CODEC;
 }
 
 /* ---- the interface ---- */
@@ -357,8 +361,8 @@ enum err opusenc_write(struct opusenc *e, int64_t pos, const void *frames, size_
 		if ((err = close_segment(e, out, user)) || (err = forget(e)))
 			return err;
 	}
-	if (!e->is_open)
-		open_segment(e, pos);
+	if (!e->is_open && (err = open_segment(e, pos)))
+		return err;
 	e->source_pos = pos + (int64_t)n_frames;
 	if (!e->converts && !e->resampler)
 		return take(e, frames, n_frames, out, user);
@@ -408,10 +412,12 @@ enum err opusenc_gap(struct opusenc *e, int64_t pos, uint64_t n_frames, const st
 
 enum err opusenc_finish(struct opusenc *e, opusenc_out_fn *out, void *user)
 {
+	enum err err;
+
 	if (!e->is_open && e->any_packet)
 		return ERR_OK;
-	if (!e->is_open)
-		open_segment(e, e->source_pos);
+	if (!e->is_open && (err = open_segment(e, e->source_pos)))
+		return err;
 	return close_segment(e, out, user);
 }
 

@@ -9,6 +9,8 @@ static struct pulseloop *loop_of(pa_mainloop_api *api)
 	return api->userdata;
 }
 
+/* ---- watches of descriptors: kept ---- */
+
 static struct pulseloop_watch *watch_of(pa_io_event *event)
 {
 	return (struct pulseloop_watch *)(void *)event;
@@ -94,63 +96,74 @@ static void io_set_destroy(pa_io_event *event, pa_io_event_destroy_cb_t destroye
 	watch_of(event)->destroyed = destroyed;
 }
 
-/* ---- timers and deferred calls: few, and made once; they are passed on, since a callback must be given the loop it knows ---- */
+/* ---- timers: kept as well ---- */
 
-struct timer {
-	struct pulseloop *loop;
-	pa_time_event *event;
-	pa_time_event_cb_t callback;
-	pa_time_event_destroy_cb_t destroyed;
-	void *userdata;
-};
-
-static struct timer *timer_of(pa_time_event *event)
+static struct pulseloop_timer *timer_of(pa_time_event *event)
 {
-	return (struct timer *)(void *)event;
+	return (struct pulseloop_timer *)(void *)event;
 }
 
 static void on_time(pa_mainloop_api *real, pa_time_event *event, const struct timeval *tv, void *userdata)
 {
-	struct timer *t = userdata;
+	struct pulseloop_timer *t = userdata;
 
 	(void)real;
 	(void)event;
-	t->callback(&t->loop->api, (pa_time_event *)(void *)t, tv, t->userdata);
+	if (t->in_use)
+		t->callback(&t->loop->api, (pa_time_event *)(void *)t, tv, t->userdata);
 }
 
 static pa_time_event *time_new(pa_mainloop_api *api, const struct timeval *tv, pa_time_event_cb_t callback, void *userdata)
 {
 	struct pulseloop *p = loop_of(api);
-	struct timer *t = calloc(1, sizeof(*t));
+	struct pulseloop_timer *t = NULL;
 
-	if (!t)
+	for (unsigned i = 0; i < PULSELOOP_TIMERS && !t; i++)
+		t = p->timers[i].in_use ? NULL : &p->timers[i];
+	bool is_spare = !t;
+	if (is_spare && !(t = calloc(1, sizeof(*t))))
 		return NULL;
-	*t = (struct timer){ .loop = p, .callback = callback, .userdata = userdata };
-	t->event = p->real->time_new(p->real, tv, on_time, t);
+	t->loop = p;
+	t->is_spare = is_spare;
+	t->in_use = true;
+	t->callback = callback;
+	t->destroyed = NULL;
+	t->userdata = userdata;
+	if (t->event)
+		p->real->time_restart(t->event, tv);
+	else
+		t->event = p->real->time_new(p->real, tv, on_time, t);
 	return (pa_time_event *)(void *)t;
 }
 
 static void time_restart(pa_time_event *event, const struct timeval *tv)
 {
-	struct timer *t = timer_of(event);
+	struct pulseloop_timer *t = timer_of(event);
 
 	t->loop->real->time_restart(t->event, tv);
 }
 
 static void time_free(pa_time_event *event)
 {
-	struct timer *t = timer_of(event);
+	struct pulseloop_timer *t = timer_of(event);
 
 	if (t->destroyed)
 		t->destroyed(&t->loop->api, event, t->userdata);
-	t->loop->real->time_free(t->event);
-	free(t);
+	t->in_use = false;
+	if (t->is_spare) {
+		t->loop->real->time_free(t->event);
+		free(t);
+		return;
+	}
+	t->loop->real->time_restart(t->event, NULL);
 }
 
 static void time_set_destroy(pa_time_event *event, pa_time_event_destroy_cb_t destroyed)
 {
 	timer_of(event)->destroyed = destroyed;
 }
+
+/* ---- deferred calls: made once; they are passed on, since a callback must be given the loop that it knows ---- */
 
 struct deferred {
 	struct pulseloop *loop;

@@ -413,13 +413,6 @@ enum err resampler_place(struct resampler *r, int64_t in_pos, int64_t *out_pos)
 	return ERR_OK;
 }
 
-enum err resampler_restart(struct resampler *r)
-{
-	int64_t begin;
-
-	return r->segment_in_frames ? resampler_place(r, 0, &begin) : ERR_OK;
-}
-
 /* ---- life ---- */
 
 static enum err group_open(const struct resampler *r, struct group *g, unsigned n_channels, struct err_why *why)

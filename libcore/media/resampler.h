@@ -48,8 +48,6 @@ enum err resampler_start(struct resampler *r, const void *in, size_t n_in, void 
 enum err resampler_wait(struct resampler *r, size_t *n_in, size_t *n_out) WEIR_MUSTUSE;
 /* No more input: call until *n_out comes back 0.  The total is then exactly round(n·out/in). */
 enum err resampler_finish(struct resampler *r, void *out, size_t *n_out) WEIR_MUSTUSE;
-/* Begin anew: after a hole. */
-enum err resampler_restart(struct resampler *r) WEIR_MUSTUSE;
 /*
  * Begin, or begin anew, at position in_pos of a timeline in frames.  Output frame k is the signal at k/out seconds of
  * that timeline, so frames behind a hole are what they would be had the hole been silence.  *out_pos, the position of

@@ -176,6 +176,14 @@ bool source_bytes_would_block(const struct source_bytes *in, size_t n_bytes)
 
 /* ---- for adapters ---- */
 
+const char *source_left_out(const struct source *s, char out[static 96])
+{
+	out[0] = 0;
+	if (s->n_pictures)
+		snprintf(out, 96, s->n_pictures == 1 ? "its picture does not come along" : "its %u pictures do not come along", s->n_pictures);
+	return out;
+}
+
 void source_note(struct source *s, const char *fmt, ...)
 {
 	size_t at = strlen(s->note);

@@ -77,6 +77,7 @@ struct source {
 	uint64_t damaged_bytes;
 	uint64_t lost_frames;
 	uint64_t clipped_samples; /* by a change of the sample format on the way, see reshape.h */
+	unsigned n_pictures;      /* that stand beside its tags, and do not come along */
 	char note[256];           /* worth saying with -v: "the sizes in the header are unknown, read to the end"; "" none */
 	char warning[256];        /* worth saying always, once: what was lost and where; "" none */
 	struct err_why why;
@@ -97,6 +98,9 @@ enum err source_seek(struct source *s, int64_t pos) WEIR_MUSTUSE;
 /* Leave out the first n_frames: what follows is the new beginning, at position 0. */
 enum err source_trim(struct source *s, int64_t n_frames) WEIR_MUSTUSE;
 void source_release(struct source *s);
+
+/* What does not come along, worth saying always where the audio goes on into a file or stream; "" if all does.  Returns: out. */
+const char *source_left_out(const struct source *s, char out[static 96]);
 
 /* The words for an input that nothing here knows, which ERR_AGAIN leaves to the caller.  Returns: ERR_FORMAT. */
 enum err source_unknown(struct err_why *why, const char *name);

@@ -170,6 +170,42 @@ static void free_dropped(struct datafeed *f, uint64_t next_before)
 		datafeed_let_go(f);
 }
 
+/* A new one comes to a full queue. */
+static void drop_for_one(struct datafeed *f)
+{
+	uint64_t next_before = f->next;
+
+	if (!datafeed_waiting(f))
+		return;
+	drop_oldest(f);
+	free_dropped(f, next_before);
+}
+
+/* What is older than it may be. */
+static void drop_old(struct datafeed *f, int64_t now_ns)
+{
+	uint64_t next_before = f->next;
+
+	while (may_drop(f) && f->spec.ttl_ms && datafeed_waiting(f) &&
+		now_ns - f->messages[f->next % N_SLOTS].arrival_ns > (int64_t)f->spec.ttl_ms * 1000000)
+		drop_oldest(f);
+	if (f->next != next_before)
+		free_dropped(f, next_before);
+}
+
+/* The newest wins: the ring takes it, whatever waits there. */
+static void make_room(struct datafeed *f, int64_t now_ns)
+{
+	uint8_t *to;
+
+	drop_old(f, now_ns);
+	while (may_drop(f) && datafeed_waiting(f) && ring_room(&f->ring, &to) < MAX_DATAGRAM_BYTES) {
+		uint64_t next_before = f->next;
+		drop_oldest(f);
+		free_dropped(f, next_before);
+	}
+}
+
 static void set_state(struct datafeed *f)
 {
 	uint64_t unread = f->read_bytes - f->base_bytes;
@@ -196,16 +232,7 @@ static void cut_messages(struct datafeed *f, int64_t now_ns)
 	struct datacut_part part;
 	enum err e = ERR_OK;
 
-	while (!f->is_cut) {
-		if (!has_room(f)) {
-			uint64_t next_before = f->next;
-			if (!may_drop(f) || !datafeed_waiting(f))
-				break;
-			drop_oldest(f);
-			free_dropped(f, next_before);
-			if (!has_room(f))
-				break;
-		}
+	while (!f->is_cut && (has_room(f) || may_drop(f))) {
 		/* A FIFO that nobody holds open may go on with another writer, who begins anew. */
 		bool is_end = f->eof || f->is_quiet;
 		e = datacut_next(&f->cut, at(f, f->cut_bytes), f->read_bytes - f->cut_bytes, is_end, &part);
@@ -217,6 +244,8 @@ static void cut_messages(struct datafeed *f, int64_t now_ns)
 			f->cut_bytes += part.taken_bytes;
 		if (e)
 			break;
+		if (!has_room(f))
+			drop_for_one(f);
 		push(f, f->cut_bytes + part.at_bytes, part.n_bytes, f->cut_bytes + part.taken_bytes, part.status, now_ns);
 		f->cut_bytes += part.taken_bytes;
 	}
@@ -311,10 +340,13 @@ bool datafeed_wants(const struct datafeed *f)
 	size_t least = f->spec.is_file ? DATAFEED_CHUNK_BYTES : f->is_socket ? MAX_DATAGRAM_BYTES : 1;
 	uint64_t unread = f->read_bytes - f->base_bytes;
 
-	if (f->eof || !f->messages || ring_room(&f->ring, &to) < least)
+	if (f->eof || !f->messages)
 		return false;
-	if (may_drop(f))
+	/* What waits makes room for what comes. */
+	if (may_drop(f) && (datafeed_waiting(f) || ring_room(&f->ring, &to) >= least))
 		return true;
+	if (ring_room(&f->ring, &to) < least)
+		return false;
 	/* The beginning of one long message is no reason to stop: it must become whole. */
 	return has_room(f) && (unread < MAX_UNREAD_BYTES || f->released == f->end);
 }
@@ -338,12 +370,7 @@ static void fill_socket(struct datafeed *f, int64_t now_ns)
 	uint8_t *to;
 
 	for (;;) {
-		if (!has_room(f) && may_drop(f) && datafeed_waiting(f)) {
-			uint64_t next_before = f->next;
-			drop_oldest(f);
-			free_dropped(f, next_before);
-		}
-		if (!has_room(f) || ring_room(&f->ring, &to) < MAX_DATAGRAM_BYTES)
+		if ((!has_room(f) && !may_drop(f)) || ring_room(&f->ring, &to) < MAX_DATAGRAM_BYTES)
 			return;
 		ssize_t n = recv(f->fd, to, MAX_DATAGRAM_BYTES, MSG_DONTWAIT | MSG_TRUNC);
 		if (n < 0 && errno != EAGAIN && errno != EINTR) {
@@ -357,6 +384,8 @@ static void fill_socket(struct datafeed *f, int64_t now_ns)
 			f->pending_drops++;
 			continue;
 		}
+		if (!has_room(f))
+			drop_for_one(f);
 		push_file_message(f, (size_t)n, now_ns);
 	}
 }
@@ -392,6 +421,7 @@ void datafeed_fill(struct datafeed *f, int64_t now_ns)
 	if (f->eof)
 		return;
 	f->alive_ns = now_ns;
+	make_room(f, now_ns);
 	if (f->spec.is_file)
 		fill_file(f, now_ns);
 	else if (f->is_socket)
@@ -405,15 +435,9 @@ void datafeed_fill(struct datafeed *f, int64_t now_ns)
 
 enum err datafeed_next(struct datafeed *f, int64_t now_ns, struct packet *p, int64_t *arrival_ns, uint32_t *n_dropped)
 {
-	uint64_t next_before = f->next;
-
 	if (!f->is_socket && !f->spec.is_file)
 		cut_messages(f, now_ns);
-	while (may_drop(f) && f->spec.ttl_ms && datafeed_waiting(f) &&
-		now_ns - f->messages[f->next % N_SLOTS].arrival_ns > (int64_t)f->spec.ttl_ms * 1000000)
-		drop_oldest(f);
-	if (f->next != next_before)
-		free_dropped(f, next_before);
+	drop_old(f, now_ns);
 	if (!datafeed_waiting(f)) {
 		f->is_over = f->eof && f->cut_bytes == f->read_bytes;
 		set_state(f);

@@ -197,16 +197,13 @@ static void wait_writable(void *user)
 		(void)!poll(p, 2, STALL_MS);
 }
 
-/* Lossy messages that are live: nothing may keep us from reading them. */
+/* Nothing may keep us from reading lossy messages, and from telling when a queue is full. */
 static void take_waiting(struct datajoin *d)
 {
 	struct writer *w = d->writer;
-	bool any = false;
 	char path[64];
 
-	for (unsigned i = 0; i < d->n_feeds; i++)
-		any |= d->feeds[i].feed.spec.is_lossy;
-	if (!any || !d->is_live || !w || !w->is_pipe || w->wait == wait_writable)
+	if (!w->is_pipe || w->wait == wait_writable)
 		return;
 	d->next_wait = w->wait;
 	d->next_wait_user = w->wait_user;
@@ -396,9 +393,9 @@ enum err datajoin_put(struct datajoin *d, const struct packet *p)
 	return writer_commit(d->writer, p);
 }
 
-void datajoin_finish(struct datajoin *d)
+void datajoin_finish(struct datajoin *d, bool is_alone)
 {
-	d->is_ending = true;
+	d->is_ending = !(is_alone && d->is_live);
 }
 
 /* ---- looking things up ---- */

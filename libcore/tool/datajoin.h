@@ -3,7 +3,7 @@
  *
  * A message stands where audio is when it comes: live (a stream that comes in is, or it is asked for) by the clock, else where the
  * packets that go out have come to.  Live, the messages end with the audio; else everything waits until each producer
- * has come and gone, and nothing is dropped.  While the pipe takes no more, lossy messages are taken in all the same.
+ * has come and gone, and nothing is dropped.  While the pipe takes no more, messages are taken in all the same, as far as there is room.
  */
 #ifndef TOOL_DATAJOIN_H
 #define TOOL_DATAJOIN_H
@@ -68,8 +68,8 @@ enum err datajoin_put(struct datajoin *d, const struct packet *p) WEIR_MUSTUSE;
 void datajoin_watch(struct datajoin *d, struct join *j);
 void datajoin_fill(struct datajoin *d, struct join *j);
 
-/* Everything else is over: the messages are to come to their end. */
-void datajoin_finish(struct datajoin *d);
+/* Everything else is over, or (is_alone) there never was anything: the messages are to come to their end.  Live and alone they go on. */
+void datajoin_finish(struct datajoin *d, bool is_alone);
 
 /* The announcement of one of its tracks, or NULL; is it one of them? */
 const struct track *datajoin_track(const struct datajoin *d, uint16_t id);

@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #define BLOCK_NS 2500000
+#define BLOCK_PARTS 4          /* of a short latency */
+#define LEAST_BLOCK_NS 500000
 #define COUNT_NS (UNITS_NS_PER_S / 20)
 #define N_SLOTS 1024u
 #define REPLAY_START_NS UNITS_NS_PER_S     /* of the recording's clock: not zero, which means never */
@@ -348,6 +350,16 @@ static enum err begin_output(struct hearing *h)
 	return e;
 }
 
+/* A block is written when its last frame is due, so it must be shorter than what little latency was asked for. */
+static int64_t usual_block_ns(int64_t latency_ns)
+{
+	int64_t part_ns = latency_ns / BLOCK_PARTS;
+
+	if (latency_ns == 0 || part_ns > BLOCK_NS)
+		return BLOCK_NS;
+	return part_ns > LEAST_BLOCK_NS ? part_ns : LEAST_BLOCK_NS;
+}
+
 static enum err receiver_options_of(struct hearing *h, struct receiver_options *o)
 {
 	struct opt_time latency = { .value = 0 };
@@ -360,7 +372,7 @@ static enum err receiver_options_of(struct hearing *h, struct receiver_options *
 			return e;
 	if (h->o.latency && strcmp(h->o.latency, "auto") && (opt_parse_time(h->o.latency, &latency) || time_ns(&latency) <= 0 || time_ns(&latency) > 10 * UNITS_NS_PER_S))
 		return err_say(&h->why, ERR_ARG, "--latency", "'%s': auto, or a time up to 10s", h->o.latency);
-	o->flow = (struct netflow_options){ .retime = h->o.retime != 0, .block_ns = h->o.block.is_set ? time_ns(&h->o.block) : BLOCK_NS,
+	o->flow = (struct netflow_options){ .retime = h->o.retime != 0, .block_ns = h->o.block.is_set ? time_ns(&h->o.block) : usual_block_ns(time_ns(&latency)),
 		.latency_ns = time_ns(&latency), .glitches = h->o.glitches, .n_slots = N_SLOTS };
 	if (!h->o.replay_path && getrandom(&o->seed, sizeof(o->seed), 0) != sizeof(o->seed))
 		return err_sys(&h->why, "random numbers");

@@ -221,6 +221,12 @@ void input_describe_loss(const struct input *in, char *out, size_t out_bytes)
 		feed_describe_loss(&in->feed, out, out_bytes);
 }
 
+const char *input_left_out(const struct input *in, char out[static 96])
+{
+	out[0] = 0;
+	return in->is_stream || in->ogg || !in->feed.n_tracks ? out : source_left_out(&in->feed.tracks[0].source, out);
+}
+
 enum packet_end_reason input_end_reason(const struct input *in)
 {
 	if (in->is_stream)

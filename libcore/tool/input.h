@@ -43,6 +43,8 @@ void **input_user(struct input *in, uint16_t id);
 /* Something was lost on the way in; said as one line. */
 bool input_is_cut(const struct input *in);
 void input_describe_loss(const struct input *in, char *out, size_t out_bytes);
+/* What of an audio file does not come along; "" nothing.  Returns: out. */
+const char *input_left_out(const struct input *in, char out[static 96]);
 /* How its end was announced: PACKET_END_NORMAL, … */
 enum packet_end_reason input_end_reason(const struct input *in);
 void input_release(struct input *in);

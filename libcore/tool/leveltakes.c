@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define USUAL_HOLD_MS 2000
+#define USUAL_PREROLL_MS 500
 #define PORTION_BYTES 32768u        /* of PCM that is heard at once, at most */
 #define PORTION_FRAMES 4096u
 #define SYNC_WINDOW_MS 2000         /* how far tracks of a group may be apart */
@@ -42,18 +44,28 @@ struct leveltakes_group {
 
 /* ---- life ---- */
 
-enum err leveltakes_parse_stop(struct levelgate_options *o, const char *text, struct err_why *why)
+enum err leveltakes_choose(struct levelgate_options *o, const struct leveltakes_choice *c, struct err_why *why)
 {
 	const struct opt level = OPT_DB(0, "stop-below", &o->stop_db, -150, 0, "");
 	const struct opt hold = OPT_TIME(0, "stop-below", "TIME", &o->hold, 0.001, LEVELTAKES_MAX_HOLD_S, "");
-	const char *colon = strchr(text, ':');
-	char word[64];
 
-	snprintf(word, sizeof(word), "%.*s", colon ? (int)(colon - text) : (int)strlen(text), text);
-	enum err e = opt_value(&level, "--stop-below", word, why);
-	if (!e && colon)
-		e = opt_value(&hold, "--stop-below", colon + 1, why);
-	o->has_stop = !e;
+	*o = (struct levelgate_options){
+		.start_db = c->start_db, .stop_db = c->start_db, .hold = { .is_set = true, .value = USUAL_HOLD_MS * (UNITS_NS_PER_S / 1000) },
+		.preroll = { .is_set = true, .value = USUAL_PREROLL_MS * (UNITS_NS_PER_S / 1000) },
+	};
+	if (isnan(c->start_db)) {
+		if (c->stop_below || c->preroll.is_set)
+			return err_say(why, ERR_ARG, c->stop_below ? "--stop-below" : "--pre-roll", "belongs to --start-above: give both");
+		return ERR_AGAIN;
+	}
+	if (c->preroll.is_set)
+		o->preroll = c->preroll;
+	if (!c->stop_below)
+		return ERR_OK;
+	enum err e = opt_level_time(&level, &hold, "--stop-below", c->stop_below, why);
+	if (!e && o->stop_db > o->start_db)
+		return err_say(why, ERR_ARG, "--stop-below", "'%s' is above the level of --start-above, %g dB", c->stop_below, o->start_db);
+	o->has_stop = true;
 	return e;
 }
 
@@ -610,7 +622,7 @@ enum err leveltakes_finish(struct leveltakes *l, bool complete)
 	return e;
 }
 
-double leveltakes_loudest_db(const struct leveltakes *l)
+static double loudest_db(const struct leveltakes *l)
 {
 	float loudest = 0;
 
@@ -618,4 +630,18 @@ double leveltakes_loudest_db(const struct leveltakes *l)
 		if (l->tracks[i]->group && l->tracks[i]->group->gate.loudest > loudest)
 			loudest = l->tracks[i]->group->gate.loudest;
 	return units_factor_to_db((double)loudest);
+}
+
+const char *leveltakes_describe_nothing(const struct leveltakes *l, char out[static 128])
+{
+	double db = loudest_db(l);
+
+	out[0] = 0;
+	if (l->takes->n_files)
+		return out;
+	if (isfinite(db))
+		snprintf(out, 128, "nothing was written: the loudest was %.1f dB, and nothing above %.1f dB", db, l->options.start_db);
+	else
+		snprintf(out, 128, "nothing was written: there was only silence");
+	return out;
 }

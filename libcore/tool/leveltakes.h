@@ -29,10 +29,15 @@ struct leveltakes {
 	struct err_why why;
 };
 
-/*
- * "-50dB" or "-50dB:3s" into level and hold.  Returns: ERR_OK; ERR_ARG with *why.
- */
-enum err leveltakes_parse_stop(struct levelgate_options *o, const char *text, struct err_why *why) WEIR_MUSTUSE;
+/* What the options say. */
+struct leveltakes_choice {
+	double start_db;             /* NAN: no recording on level */
+	const char *stop_below;      /* "-50dB:3s", or NULL */
+	struct opt_time preroll;
+};
+
+/* Returns: ERR_OK; ERR_AGAIN: it was not asked for; ERR_ARG with *why. */
+enum err leveltakes_choose(struct levelgate_options *o, const struct leveltakes_choice *c, struct err_why *why) WEIR_MUSTUSE;
 
 /* On the way into s, which was opened with on_level.  Returns: ERR_OK, ERR_NOMEM. */
 enum err leveltakes_open(struct leveltakes *l, struct takes *s, const struct levelgate_options *o, bool sync, struct err_why *why) WEIR_MUSTUSE;
@@ -50,7 +55,7 @@ enum err leveltakes_packet(struct leveltakes *l, const struct packet *p) WEIR_MU
 /* All has come: decide about the rest, and end the takes that are open where their tracks end; those that are not complete stay open. */
 enum err leveltakes_finish(struct leveltakes *l, bool complete) WEIR_MUSTUSE;
 
-/* The loudest frame that was heard, in dBFS. */
-double leveltakes_loudest_db(const struct leveltakes *l);
+/* That no file was made, and how loud it was; "" if there is one.  Returns: out. */
+const char *leveltakes_describe_nothing(const struct leveltakes *l, char out[static 128]);
 
 #endif

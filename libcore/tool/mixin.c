@@ -252,8 +252,6 @@ static enum err finish_segment(struct mixin *m, struct mixin_track *t)
 		t->segment_out_pos += (int64_t)made;
 		reach(t, t->segment_out_pos);
 	}
-	if (e == ERR_OK)
-		e = resampler_restart(t->resampler);
 	return e ? err_say(&m->why, e, t->input->name, "%s", err_text(e)) : ERR_OK;
 }
 
@@ -265,8 +263,10 @@ static enum err resample(struct mixin *m, struct mixin_track *t, int64_t pos, co
 	if (t->in_segment && pos != t->segment_next_pos && (e = finish_segment(m, t)))
 		return e;
 	if (!t->in_segment) {
+		/* Frames behind a hole stand where they would be without it, between the frames of the mix too. */
+		if ((e = resampler_place(t->resampler, pos, &t->segment_out_pos)))
+			return err_say(&m->why, e, t->input->name, "%s", err_text(e));
 		t->in_segment = true;
-		t->segment_out_pos = to_mix(m, &t->in, pos);
 	}
 	t->segment_next_pos = pos + (int64_t)n_frames;
 	while (n_frames) {

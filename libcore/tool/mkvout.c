@@ -1,10 +1,9 @@
 #include "tool/mkvout.h"
 
-#include "base/bytes.h"
+#include "media/opusdec.h"
 #include "wire/video.h"
 
 #include <inttypes.h>
-#include <opus.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,6 @@
 #define MAX_BLOCK_BYTES (1u << 20)
 #define SYNC_NS 500000000        /* half a second at most is not in the file yet */
 #define USUAL_PRESKIP_FRAMES 312u
-#define OPUS_RATE_HZ 48000
 
 #ifdef WEIR_HAVE_AVFORMAT
 
@@ -257,19 +255,19 @@ static enum err fill_hole(struct mkvout *m, struct mkvout_track *mt, int64_t pos
 
 static enum err take_opus(struct mkvout *m, struct mkvout_track *mt, const struct packet *p)
 {
-	int n = opus_packet_get_nb_samples(p->payload, (opus_int32)p->payload_bytes, OPUS_RATE_HZ);
+	uint32_t n = opusdec_packet_frames(p->payload, p->payload_bytes);
 	int64_t begin = mt->track.first_pos - mt->preskip_frames;
 
-	if (n <= 0 || p->payload_bytes == 0)
+	if (!n)
 		return ERR_OK; /* nothing that decodes: a gap in time */
 	/* Pre-roll beyond what CodecDelay says would be heard. */
 	if (p->pos + n <= begin)
 		return ERR_OK;
-	uint32_t discard = (uint32_t)n > p->dur ? (uint32_t)n - p->dur : 0;
+	uint32_t discard = n > p->dur ? n - p->dur : 0;
 	int64_t end = p->pos + p->dur, from = p->pos > mt->track.first_pos ? p->pos : mt->track.first_pos;
 	m->frames += end > from ? (uint64_t)(end - from) : 0;
 	mt->next_pos = end;
-	return put(m, mt, p->pos, (uint32_t)n - discard, discard, p->payload, p->payload_bytes);
+	return put(m, mt, p->pos, n - discard, discard, p->payload, p->payload_bytes);
 }
 
 static enum err take_fragment(struct mkvout *m, struct mkvout_track *mt, const struct packet *p)

@@ -592,6 +592,7 @@ enum err netflow_play(struct netflow *f, int64_t now_ns, int64_t pos, uint32_t n
 		return ERR_OK;
 	if (!out) {
 		f->counts.dropped_frames += made;
+		f->dropped_pos = pos + lead + made;
 		if (f->announced) {
 			struct writer_track *t = writer_track(f->out, f->id);
 			if (t)
@@ -602,7 +603,7 @@ enum err netflow_play(struct netflow *f, int64_t now_ns, int64_t pos, uint32_t n
 	pos += lead;
 	if ((e = announce(f, pos)))
 		return e;
-	if (pos > f->end_pos && ((e = add_gap(f, pos - f->end_pos, f->counts.dropped_frames ? PACKET_GAP_DROPPED : PACKET_GAP_PAUSED)) || (e = end_gap(f))))
+	if (pos > f->end_pos && ((e = add_gap(f, pos - f->end_pos, f->dropped_pos > f->end_pos ? PACKET_GAP_DROPPED : PACKET_GAP_PAUSED)) || (e = end_gap(f))))
 		return e;
 	size_t n_bytes = (size_t)made * f->frame_bytes;
 	uint8_t *to = writer_reserve(f->out, n_bytes);
@@ -620,7 +621,9 @@ enum err netflow_end(struct netflow *f, enum packet_end_reason reason)
 {
 	enum err e = ERR_OK;
 
-	if (f->announced && !f->ended && !(e = end_gap(f)))
+	if (f->announced && !f->ended && f->dropped_pos > f->end_pos)
+		e = add_gap(f, f->dropped_pos - f->end_pos, PACKET_GAP_DROPPED);
+	if (!e && f->announced && !f->ended && !(e = end_gap(f)))
 		e = writer_end_track(f->out, f->id, reason);
 	f->ended = true;
 	f->used = false;

@@ -279,6 +279,16 @@ enum err opt_value(const struct opt *row, const char *option, const char *text, 
 	}
 }
 
+enum err opt_level_time(const struct opt *level, const struct opt *time, const char *option, const char *text, struct err_why *why)
+{
+	size_t n = strcspn(text, ":");
+	char word[32];
+
+	snprintf(word, sizeof(word), "%.*s", (int)(n < sizeof(word) ? n : sizeof(word) - 1), text);
+	enum err e = opt_value(level, option, word, why);
+	return e || !text[n] ? e : opt_value(time, option, text + n + 1, why);
+}
+
 /* ---- the command line ---- */
 
 static bool takes_argument(const struct opt *row)

@@ -106,6 +106,12 @@ void opt_print_help(const struct opt *table);
 /* One line a row, tab-separated: letter, name, argument, kind, min, max, choices, help.  For completions and the page check. */
 void opt_dump(const struct opt *table);
 
+/*
+ * "-50dB:3s", a level and a time, or the level alone, which leaves *t as it is.  Each by a row of its own: OPT_DB and OPT_TIME.
+ * Returns: ERR_OK, ERR_ARG with *why.
+ */
+enum err opt_level_time(const struct opt *level, const struct opt *time, const char *option, const char *text, struct err_why *why) WEIR_MUSTUSE;
+
 /* "1.5s" "250ms" "1:30" "480smp" "3" … */
 enum err opt_parse_time(const char *text, struct opt_time *t) WEIR_MUSTUSE;
 /* A number with an optional suffix from `units` ("kM": ×1000 each; "KMG": ×1024 each); a decimal point is a point. */

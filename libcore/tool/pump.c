@@ -7,6 +7,7 @@
 enum err pump_open(struct pump *p, struct tool *t, const char *input, const struct input_options *options)
 {
 	struct input_options o = {0};
+	char left_out[96];
 	enum err e;
 
 	if (options)
@@ -18,6 +19,8 @@ enum err pump_open(struct pump *p, struct tool *t, const char *input, const stru
 		return e;
 	if ((e = input_open(&p->in, input, &o, &p->why)))
 		return e;
+	if (*input_left_out(&p->in, left_out) && !t->quiet)
+		tool_warn(t, p->in.name, "%s", left_out);
 	if ((e = stats_begin(&p->stats, t, &p->why)))
 		return e;
 	progress_begin(&p->progress, t);

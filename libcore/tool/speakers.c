@@ -242,6 +242,7 @@ void speakers_close(struct speakers *s)
 	for (unsigned i = 0; i < s->n; i++) {
 		const struct livesink *l = &s->devices[i].sink;
 
+		say_scheduling(&s->devices[i]);
 		underruns += atomic_load(&l->counts.underruns);
 		silent += atomic_load(&l->counts.silent_frames);
 		if (l->absent_frames)

@@ -725,9 +725,13 @@ static enum err begin(struct take *t, int64_t pos)
 	t->next_pos = first && s->options.sync ? sync_pos(t) : pos;
 	if (t->next_pos > pos)
 		t->next_pos = pos;
-	if (is_too_long(t, t->next_pos, pos))
-		return err_say(&s->why, ERR_LIMIT, s->options.pattern, "track %u begins more than --max-gap behind the others: with --sync that would be silence",
-			t->track.id);
+	if (is_too_long(t, t->next_pos, pos)) {
+		char text[160];
+		snprintf(text, sizeof(text), "track %u begins more than --max-gap behind the others: without silence in front", t->track.id);
+		if (s->options.warn)
+			s->options.warn(s->options.user, s->options.pattern, text);
+		t->next_pos = pos;
+	}
 	if ((e = open_piece(t, t->next_pos)))
 		return e;
 	return write_silence(t, pos - t->next_pos);

@@ -16,7 +16,7 @@
 #define FIFO_BYTES (1 << 20)       /* between who makes the frames and us nothing else waits */
 #define LEAST_RING_BYTES (256u << 10)
 #define KEEP_RING_BYTES (128u << 10)
-#define STOP_NS 1000000000         /* so long after a stop a frame whose beginning went out may take to end */
+#define STOP_NS UNITS_NS_PER_S     /* so long after a stop a frame whose beginning went out may take to end */
 
 /* ---- opening ---- */
 

@@ -150,7 +150,7 @@ enum err videospec_parse(struct videospec *s, const char *option, const char *te
 	if (!strcmp(s->place, "-"))
 		s->fd = 0;
 	else if (all_digits(s->place) && strlen(s->place) <= 6)
-		s->fd = atoi(s->place);
+		s->fd = (int)strtol(s->place, NULL, 10);
 
 	if (!s->is_y4m && (!s->width_pixels || !s->format || !s->rate_num))
 		return err_say(why, ERR_ARG, option, "'%s': raw pictures need WIDTHxHEIGHT, FORMAT and FPS; only y4m says them itself", text);

@@ -10,5 +10,12 @@ $(B)/tests/bench/losses: tests/bench/losses.c tests/unit/loss_model.h $(LIB) Mak
 	@echo "  CC   $@"
 	@$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(LIB) $(LDLIBS)
 
-bench: all $(B)/tests/bench/floor $(B)/tests/bench/losses $(KERNELS)
+$(B)/tests/bench/jitter.o: EXTRA_CFLAGS = -Itests
+
+$(B)/tests/bench/jitter: $(B)/tests/bench/jitter.o $(LIB)
+	@mkdir -p $(@D)
+	@echo "  LD   $@"
+	@$(CC) $(ALL_LDFLAGS) -o $@ $< $(LIB) $(LDLIBS)
+
+bench: all $(B)/tests/bench/jitter $(B)/tests/bench/floor $(B)/tests/bench/losses $(KERNELS)
 	@$${PYTHON:-/usr/bin/python3} tests/bench/bench.py $(B) $(BENCH)

@@ -127,6 +127,7 @@ def main():
         meters(b, build)
         resampling(b, floor)
         losses(b, build)
+        jitter(b, build)
     finally:
         shutil.rmtree(work)
 
@@ -286,6 +287,16 @@ def losses(b, build):
     print("  Opus through outages of 10 ms, compared with the same packets without loss")
     r = subprocess.run(["bash", os.path.join(HERE, "outages.sh")], capture_output=True, text=True)
     print("  " + (r.stdout.strip() or "not measured: " + r.stderr.strip()[-200:]).replace("\n", "\n  "))
+
+
+def jitter(b, build):
+    """Depth, glitches and drift of the jitter buffer in virtual networks; in brackets what was planned."""
+    if not b.wants("jitter buffer and clock drift"):
+        return
+    print("\njitter buffer and clock drift, in virtual time (in brackets: as planned; goal: glitches within twice the budget)")
+    r = subprocess.run([build + "/tests/bench/jitter"], capture_output=True, text=True)
+    print("  " + r.stdout.strip().replace("\n", "\n  "))
+    b.failures += r.returncode != 0
 
 
 if __name__ == "__main__":

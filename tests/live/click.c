@@ -1,16 +1,18 @@
 /*
  * A JACK client that sends clicks out of one port and hears them come back on another: how many frames lie between.
  *
- *	click COUNT EVERY_FRAMES
+ *	click COUNT EVERY_FRAMES [coded]
  *
  * Waits until both ports are connected and for a second more, sends COUNT clicks, and prints a line each: the frames it
  * took, or "lost" when a click was not back before the next went out.  A click is 32 samples of one height, another each
  * time, so that an old one is not taken for a new one; its height is seen in its middle, also where it was resampled.
+ * With `coded` its shape may have suffered: what rises over half its height, after it went out, is it.
  */
 #include <jack/jack.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define MAX_CLICKS 10000
@@ -23,6 +25,7 @@ struct click {
 	jack_client_t *client;
 	jack_port_t *out, *in;
 	unsigned count, every_frames;
+	int coded;
 	long wait_frames, next_frames;
 	unsigned n;                 /* sent */
 	jack_nframes_t sent_at;
@@ -46,12 +49,14 @@ static int on_cycle(jack_nframes_t n_frames, void *user)
 
 	for (jack_nframes_t i = 0; i < n_frames; i++) {
 		out[i] = 0;
-		if (in[i] < EDGE) {
+		if (in[i] < (c->coded && c->n ? height(c->n - 1) / 2 : EDGE)) {
 			c->inside_frames = 0;
 			continue;
 		}
 		if (!c->inside_frames++)
 			c->edge_at = now + i;
+		if (c->coded && c->n && c->delays[c->n - 1] < 0)
+			c->delays[c->n - 1] = (int)(c->edge_at - c->sent_at);
 		if (c->inside_frames != CLICK_FRAMES / 2 || !c->n || c->delays[c->n - 1] >= 0)
 			continue;
 		float off = in[i] - height(c->n - 1);
@@ -80,7 +85,9 @@ int main(int argc, char **argv)
 {
 	static struct click c;
 
-	if (argc != 3 || (c.count = (unsigned)atoi(argv[1])) < 1 || c.count > MAX_CLICKS || (c.every_frames = (unsigned)atoi(argv[2])) < 64)
+	if (argc == 4 && !strcmp(argv[3], "coded"))
+		c.coded = 1;
+	if (argc != 3 + c.coded || (c.count = (unsigned)atoi(argv[1])) < 1 || c.count > MAX_CLICKS || (c.every_frames = (unsigned)atoi(argv[2])) < 64)
 		return 2;
 	c.client = jack_client_open("click", JackNoStartServer, NULL);
 	if (!c.client)

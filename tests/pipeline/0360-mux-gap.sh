@@ -7,7 +7,7 @@
 later()
 {
 	"$PYTHON" - "$TOP/tests/pipeline" "$@" <<'PY'
-import struct, sys
+import os, struct, sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, sys.argv[1])
 import weirfile
@@ -21,7 +21,7 @@ with open(out, "wb") as f:
             n = seen.get(p.track, 0)
             seen[p.track] = n + 1
             if n == first and told:
-                gap = weirfile.Packet(p.head, struct.pack("<HHIQqQ", 2, 0, 1, 0, -(1 << 63), 0))
+                gap = weirfile.Packet(p.head, struct.pack("<HHIQqQ", int(os.environ.get("REASON", 2)), 0, 1, 0, -(1 << 63), 0))
                 gap.type, gap.flags, gap.pos, gap.dur = 4, gap.flags & 0x20, p.pos, frames
                 f.write(gap.pack())
         if moves and seen.get(p.track, 0) > first:
@@ -158,10 +158,11 @@ sync()
 	expect_status 3 mux -q -o 'p%t.wav' --sync --max-gap 1s <both.weir
 	eq "$(echo p*)" "p1-001.wav p1.wav p2-001.wav p2.wav"
 	eq "$(frames_of p1.wav p2.wav p1-001.wav p2-001.wav)" "48000 44100 192000 176400"
-	# Begins later than anybody has got to.
-	later ab.weir late.weir 0 4000000000 2
-	expect_status 1 mux -q -o 'l%t.wav' --sync <late.weir 2>err
+	# Begins later than anybody has got to: no silence for that, and no end of the recording either.
+	REASON=5 later ab.weir late.weir 0 4000000000 2 told
+	mux -q -o 'l%t.wav' --sync <late.weir 2>err
 	one_line err "track 2 begins more than --max-gap behind the others"
+	eq "$(frames_of l2.wav)" 132300
 }
 test_case "--sync: silence for one, other files for all" sync
 

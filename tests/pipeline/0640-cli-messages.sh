@@ -30,12 +30,15 @@ near_misses()
 output_option()
 {
 	local t
-	for t in capture encode decode demux mix; do
+	for t in capture encode decode mix; do
 		says 2 "^$t: -o: .*weir mux -o FILE makes a file of the stream" "$t" -o x.wav
 		says 2 "^$t: -ox.wav: .*weir mux -o FILE makes a file of the stream" "$t" -ox.wav
 		says 2 "^$t: --output: .*weir mux -o FILE makes a file of the stream" "$t" --output=x.wav
 	done
 	says 2 "^inspect: -o: .*stdout" inspect -o x
+	# There it is for pictures.
+	capture gen:silence -d 0.1 >a.weir
+	says 1 "^demux: x.wav: no track of raw video.*weir mux -o FILE makes a file of audio" demux -o x.wav a.weir
 	[ ! -e x.wav ]
 }
 

@@ -159,9 +159,10 @@ pacing()
 	listen a 127.0.0.1 5004
 	capture a.wav | netsend rtp://127.0.0.1:5004
 	wait
-	rtp eval a.rec "sorted((x.t - p[0].t) - (x.ts - p[0].ts) % 2**32 / 48000 for x in p)[len(p) // 2] * 1000" >median_ms
-	between "$(cat median_ms)" -3 3 "median of how late packets are, ms"
-	says a.rec "-0.05 < (p[-1].t - p[0].t) - 0.995 < 1" True
+	# Against the one that came soonest: a busy machine makes some late, not half of them.
+	rtp eval a.rec "(lambda v: (v[len(v) // 2] - v[0]) * 1000)(sorted(x.t - (x.ts - p[0].ts) % 2**32 / 48000 for x in p))" >median_ms
+	between "$(cat median_ms)" 0 10 "median of how late packets are, ms"
+	says a.rec "-0.1 < (p[-1].t - p[0].t) - 0.995 < 1" True
 	echo "# median lateness $(cat median_ms) ms"
 }
 

@@ -162,16 +162,16 @@ mistakes()
 {
 	expect_status 2 netrecv 2>e </dev/null
 	one_line e 'URL: missing'
-	expect_status 2 netrecv --latency never rtp://:5004 2>e </dev/null >o
+	expect_status 2 timeout 5 netrecv --latency never rtp://:5004 2>e </dev/null >o
 	one_line e "latency.*'never'"
-	expect_status 2 netrecv --from nobody rtp://:5004 2>e </dev/null >o
+	expect_status 2 timeout 5 netrecv --from nobody rtp://:5004 2>e </dev/null >o
 	one_line e "'nobody' is no address"
-	expect_status 2 netrecv --from 10.0.0.0/33 rtp://:5004 2>e </dev/null >o
+	expect_status 2 timeout 5 netrecv --from 10.0.0.0/33 rtp://:5004 2>e </dev/null >o
 	one_line e '0…32 bits'
-	expect_status 2 netrecv weir://:5004 2>e </dev/null >o
+	expect_status 2 timeout 5 netrecv udp://:5004 2>e </dev/null >o
 	listen 5004 rtp://127.0.0.1:5004
 	contains err "anyone may send here"
-	status_of netrecv rtp://127.0.0.1:5004 >o 2>e
+	status_of timeout 5 netrecv rtp://127.0.0.1:5004 >o 2>e
 	eq "$status" 1
 	contains e "5004"
 	stop

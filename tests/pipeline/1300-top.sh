@@ -156,8 +156,7 @@ PY
 asked_often()
 {
 	capture -q -d 300s -c 2 gen:count | decode >out.weir &
-	local last=$! pid
-	pid=$(pgrep -P $$ -n capture || :)
+	local last=$! i
 	for ((i = 0; i < 50; i++)); do
 		top --once >/dev/null
 		kill -0 "$last" 2>/dev/null || break

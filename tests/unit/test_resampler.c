@@ -315,7 +315,7 @@ static void test_never_ahead_of_its_input(void)
 	}
 }
 
-static void test_restart_begins_anew(void)
+static void test_place_begins_anew(void)
 {
 	check_seed(4);
 	static const uint32_t rates[][2] = { { 44100, 48000 }, { 48000, 44100 }, { 32000, 48000 }, { 96000, 44100 } };
@@ -331,7 +331,9 @@ static void test_restart_begins_anew(void)
 				a = malloc(2 * 4096 * sizeof(float));
 				CHECK_OK(resampler_run(r, first, &n, a, &made));
 			}
-			CHECK_OK(resampler_restart(r));
+			int64_t begin = -1;
+			CHECK_OK(resampler_place(r, 0, &begin));
+			CHECK_EQ(begin, 0);
 			size_t n_b = run_all(r, 2, second, 30001, 4000, &b);
 			resampler_free(r);
 
@@ -418,7 +420,7 @@ int main(void)
 	CHECK_RUN(test_places_are_those_of_one_signal);
 	CHECK_RUN(test_places_add_up);
 	CHECK_RUN(test_never_ahead_of_its_input);
-	CHECK_RUN(test_restart_begins_anew);
+	CHECK_RUN(test_place_begins_anew);
 	CHECK_RUN(test_no_allocation_once_warm);
 	CHECK_RUN(test_nonsense_is_refused);
 	return check_end();
