@@ -2,6 +2,7 @@
 
 #include "base/utf8.h"
 #include "tool/tool.h"
+#include "wire/video.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -101,6 +102,19 @@ static void json_audio(FILE *out, const struct track *t)
 			t->opus_streams, t->opus_coupled, t->preroll_frames, t->gain_q8);
 }
 
+static void json_video(FILE *out, const struct track *t)
+{
+	const struct video_format *f;
+	struct video v;
+
+	if (video_of_track(&v, t))
+		return;
+	f = video_format_by_fourcc(v.fourcc);
+	fprintf(out, ", \"width\": %u, \"height\": %u, \"fourcc\": %u, \"stride\": %u, \"frame_bytes\": %u, \"aspect_num\": %u, \"aspect_den\": %u",
+		v.width_pixels, v.height_pixels, v.fourcc, v.stride_bytes, v.frame_bytes, v.aspect_num, v.aspect_den);
+	fprintf(out, ", \"layout_name\": \"%s\"", f ? f->name : "");
+}
+
 static enum err json_track(FILE *out, const struct packet *p)
 {
 	struct track t = {0};
@@ -120,6 +134,8 @@ static enum err json_track(FILE *out, const struct packet *p)
 	fprintf(out, ", \"next_seq\": %u, \"largest_object_bytes\": %u", t.next_seq, t.largest_object_bytes);
 	if (t.kind == TRACK_AUDIO)
 		json_audio(out, &t);
+	if (t.kind == TRACK_VIDEO)
+		json_video(out, &t);
 	fputs(", \"tags\": [", out);
 	for (unsigned i = 0; (tag = track_tag_at(&t, i)); i++) {
 		fputs(i ? ", " : "", out);
@@ -208,6 +224,11 @@ static enum err text_track(FILE *out, const struct packet *p)
 			for (unsigned i = 0; i < t.channels; i++)
 				fprintf(out, "%s%s", i ? " " : " (", track_channel_name(&t, i, channel));
 		fputs(t.channels <= 16 ? ")" : "", out);
+	}
+	struct video v;
+	if (t.kind == TRACK_VIDEO && video_of_track(&v, &t) == ERR_OK) {
+		const struct video_format *f = video_format_by_fourcc(v.fourcc);
+		fprintf(out, " %ux%u %s %u/%u a second", v.width_pixels, v.height_pixels, f ? f->name : "of a layout not known", t.rate_num, t.rate_den);
 	}
 	if (*track_name(&t, name))
 		fprintf(out, " \"%s\"", name);

@@ -9,8 +9,8 @@ beside()
 	start_jack 128 2
 	capture -c 2 jack:- jack:- "$@" --stats-file capture.json >got.weir 2>capture.err &
 	local capture_pid=$! size
-	wait_for 20 jack_lists weir-capture:in_2
-	wait_for 20 jack_lists weir-capture-01:in_2
+	(wait_for 20 jack_lists weir-capture:in_2 && wait_for 20 jack_lists weir-capture-01:in_2) ||
+		fail "capture has no ports ($(jack_lsp | tr '\n' ' ')): $(cat capture.err)"
 	wait_for 20 grown got.weir 40000
 	capture -d 2s -c 4 gen:count | play jack:weir-capture,weir-capture-01
 	size=$(bytes_of got.weir)

@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""Click in to click out over loopback, on one JACK server without hardware: ours and the peers, one after the other.
+
+A client plays a click into what sends, and hears it come out of what receives; what lies between, in frames of the server,
+is the latency.  Where the system allows it everything runs before ordinary programs (SCHED_FIFO), ours and theirs alike.
+usage: latency.py BUILD_DIR [--period FRAMES] [--clicks N] [PATTERN...]
+"""
+import argparse
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SERVER = "weir-bench"
+PORT = 46200
+EVERY_FRAMES = 19200  # more than the slowest takes
+
+OPUS = "capture -q jack:click | encode -q --frame 2.5ms --application lowdelay | netsend -q rtp://127.0.0.1:{port}"
+PCM = "capture -q jack:click | netsend -q rtp://127.0.0.1:{port}"
+GST_IN = "udpsrc port={port} caps=application/x-rtp,media=audio,clock-rate=48000,encoding-name=OPUS,payload=96"
+
+# Name, what receives, what sends, clients to connect (from, to: None is done by themselves), needed programs, is it coded.
+ARMS = [
+    ("weir PCM", "netrecv -q --latency {low} rtp://:{port} | play --latency {period}smp jack:click", PCM, None, None, [], False),
+    ("weir PCM, passed on", "netrecv -q --no-retime --latency {low} rtp://:{port} | play --latency {period}smp jack:click", PCM, None, None, [], False),
+    ("weir Opus 2.5 ms", "netrecv -q --latency {coded} rtp://:{port} | play --latency {period}smp jack:click", OPUS, None, None, [], True),
+    ("weir Opus, passed on", "netrecv -q --no-retime --latency {low} rtp://:{port} | decode -q | play --latency {period}smp jack:click", OPUS, None, None, [], True),
+    ("weir PCM, as it comes", "netrecv -q rtp://:{port} | play jack:click", PCM, None, None, [], False),
+    ("zita-njbridge --buff 5", "zita-n2j --jname zr --chan 1 --buff 5 127.0.0.1 {port}", "zita-j2n --jname zs --chan 1 127.0.0.1 {port}", "zs", "zr",
+     ["zita-n2j", "zita-j2n"], False),
+    ("zita-njbridge", "zita-n2j --jname zr --chan 1 127.0.0.1 {port}", "zita-j2n --jname zs --chan 1 127.0.0.1 {port}", "zs", "zr", ["zita-n2j", "zita-j2n"], False),
+    ("JackTrip -q 2", "jacktrip -s -D -n 1 -q 2 -J jtr -B {port} -P {port1}", "jacktrip -c 127.0.0.1 -D -n 1 -q 2 -J jts -B {port1} -P {port}", "jts", "jtr",
+     ["jacktrip"], False),
+    ("JackTrip", "jacktrip -s -D -n 1 -J jtr -B {port} -P {port1}", "jacktrip -c 127.0.0.1 -D -n 1 -J jts -B {port1} -P {port}", "jts", "jtr", ["jacktrip"], False),
+    ("GStreamer Opus 2.5 ms", "gst-launch-1.0 -q " + GST_IN + " ! rtpjitterbuffer latency=5 ! rtpopusdepay ! opusdec ! audioconvert ! audioresample"
+     " ! jackaudiosink connect=none client-name=gstr low-latency=true sync=false",
+     "gst-launch-1.0 -q jackaudiosrc connect=none client-name=gsts low-latency=true ! audio/x-raw,channels=1 ! audioconvert ! audio/x-raw,format=S16LE"
+     " ! opusenc frame-size=2.5 audio-type=restricted-lowdelay ! rtpopuspay pt=96 ! udpsink host=127.0.0.1 port={port} sync=false async=false",
+     "gsts", "gstr", ["gst-launch-1.0"], True),
+    ("ffmpeg Opus 2.5 ms", "ffplay -v error -nodisp -autoexit -protocol_whitelist file,udp,rtp -fflags nobuffer -flags low_delay -probesize 32 -analyzeduration 0"
+     " -reorder_queue_size 0 -max_delay 0 peer.sdp",
+     "ffmpeg -v error -nostdin -f jack -channels 1 -i ffs -c:a libopus -application lowdelay -frame_duration 2.5 -f rtp rtp://127.0.0.1:{port}",
+     "ffs", "", ["ffmpeg", "ffplay"], True),
+]
+
+SDP = """v=0
+o=- 0 0 IN IP4 127.0.0.1
+s=peer
+c=IN IP4 127.0.0.1
+t=0 0
+m=audio {port} RTP/AVP 97
+a=rtpmap:97 opus/48000/2
+"""
+
+
+class Skip(Exception):
+    pass
+
+
+def wait(condition, seconds, what):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise Skip(what)
+
+
+def ports():
+    return subprocess.run(["jack_lsp"], capture_output=True, text=True).stdout.split("\n")
+
+
+def first_rt():
+    return ["chrt", "-f", "20"] if shutil.which("chrt") and subprocess.run(["chrt", "-f", "20", "true"], capture_output=True).returncode == 0 else []
+
+
+def chain(text, rt):
+    """A pipeline, its processes in order."""
+    made, before = [], subprocess.DEVNULL
+    commands = text.split(" | ")
+    for i, command in enumerate(commands):
+        last = i == len(commands) - 1
+        p = subprocess.Popen(rt + shlex.split(command), stdin=before, stdout=subprocess.DEVNULL if last else subprocess.PIPE, stderr=open("said", "a"))
+        if before is not subprocess.DEVNULL:
+            before.close()
+        before = p.stdout
+        made.append(p)
+    return made
+
+
+def end(processes):
+    for p in processes:
+        if p.poll() is None:
+            p.send_signal(signal.SIGINT)
+        try:
+            p.wait(2)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            p.wait()
+
+
+def cpu_s(processes):
+    total = 0
+    for p in processes:
+        try:
+            fields = open("/proc/%d/stat" % p.pid).read().rsplit(")", 1)[1].split()
+            total += int(fields[11]) + int(fields[12])
+        except OSError:
+            pass
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def connect(from_client, to_client, clicker):
+    if from_client is None:
+        return
+    # What SDL calls its client is its own affair.
+    known = set(ports()) if not to_client else set()
+
+    def mine(client, way):
+        return [p for p in ports() if p.startswith(client + ":") and (way in p.lower())] if client else []
+
+    into = wait(lambda: [p for w in ("in", "send", "sink") for p in mine(from_client, w)], 10, "no port to send into")[0]
+    if to_client:
+        out = wait(lambda: [p for w in ("out", "receive", "src") for p in mine(to_client, w)], 10, "no port to hear")[0]
+    else:
+        own = ("system:", "click:", from_client + ":", "")
+        out = wait(lambda: [p for p in ports() if p and not p.startswith(own[:3])], 10, "no port to hear")[0]
+    del known, clicker
+    for a, b in (("click:out", into), (out, "click:in")):
+        r = subprocess.run(["jack_connect", a, b], capture_output=True, text=True)
+        if r.returncode:
+            raise Skip("%s and %s cannot be connected" % (a, b))
+
+
+def measure(arm, args, click, rt):
+    name, recv, send, from_client, to_client, needed, coded = arm
+    for program in needed:
+        if not shutil.which(program):
+            raise Skip(program + " is not installed")
+    low_ms = 1000 * args.period / 48000
+    words = {"port": PORT, "port1": PORT + 10, "period": args.period, "low": "%.2fms" % max(1.5, low_ms * 0.75), "coded": "%.2fms" % (1.33 + max(1.5, low_ms * 0.75))}
+    with open("peer.sdp", "w") as f:
+        f.write(SDP.format(**words))
+    clicker = subprocess.Popen([click, str(args.clicks), str(EVERY_FRAMES)] + ["coded"] * coded, stdout=open("clicks", "w"))
+    processes = []
+    try:
+        wait(lambda: "click:out" in ports(), 10, "the clicking client does not run")
+        processes += chain(recv.format(**words), rt)
+        time.sleep(0.5)
+        processes += chain(send.format(**words), rt)
+        connect(from_client, to_client, clicker)
+        begin, before = time.monotonic(), cpu_s(processes)
+        try:
+            clicker.wait(args.clicks * EVERY_FRAMES / 48000 * 1.5 + 15)
+        except subprocess.TimeoutExpired:
+            raise Skip("it was not connected") from None
+        cpu = 100 * (cpu_s(processes) - before) / (time.monotonic() - begin)
+    finally:
+        if clicker.poll() is None:
+            clicker.kill()
+            clicker.wait()
+        end(processes[::-1])
+    lines = open("clicks").read().split()
+    delays = sorted(int(l) for l in lines if l != "lost")
+    if not delays:
+        said = [l for l in open("said").read().split("\n") if l] if os.path.exists("said") else []
+        raise Skip("no click came back" + (": " + said[-1][:150] if said else ""))
+    return {"name": name, "median": delays[len(delays) // 2] / 48, "least": delays[0] / 48, "most": delays[-1] / 48, "lost": lines.count("lost"),
+            "clicks": len(lines), "cpu": cpu}
+
+
+def start_server(period, rt):
+    own = ["-R", "-P", "30"] if rt else ["-r"]
+    server = subprocess.Popen(["jackd", *own, "-S", "-t", "30000", "-n", SERVER, "-d", "dummy", "-r", "48000", "-p", str(period), "-C", "2", "-P", "2"],
+                              stdout=open("jackd.log", "w"), stderr=subprocess.STDOUT)
+    wait(lambda: "system:capture_1" in ports(), 20, "jackd does not start")
+    return server
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("build")
+    ap.add_argument("--period", type=int, default=128)
+    ap.add_argument("--clicks", type=int, default=25)
+    ap.add_argument("--json", action="store_true")
+    ap.add_argument("patterns", nargs="*")
+    args = ap.parse_intermixed_args()
+    os.environ.update(PATH=os.path.abspath(args.build) + "/bin:" + os.environ["PATH"], JACK_DEFAULT_SERVER=SERVER, JACK_NO_AUDIO_RESERVATION="1",
+                      JACK_NO_START_SERVER="1", SDL_AUDIODRIVER="jack")
+    for program in ("jackd", "jack_lsp", "jack_connect", "cc", "pkg-config"):
+        if not shutil.which(program):
+            print("skipped: %s is not installed" % program)
+            return
+    work = tempfile.mkdtemp(prefix="weir-latency.")
+    os.chdir(work)
+    try:
+        flags = subprocess.run(["pkg-config", "--cflags", "--libs", "jack"], capture_output=True, text=True).stdout.split()
+        subprocess.run(["cc", "-O2", "-o", "click", os.path.join(HERE, "..", "live", "click.c"), *flags], check=True)
+        rt = first_rt()
+        print("%d frames at 48 kHz, %s; ms from click to click" % (args.period, "SCHED_FIFO" if rt else "ordinary threads"))
+        print("  %-24s %8s %8s %8s %8s %8s" % ("", "median", "least", "most", "lost", "CPU %"))
+        for arm in ARMS:
+            if args.patterns and not any(p in arm[0] for p in args.patterns):
+                continue
+            server = None
+            try:
+                server = start_server(args.period, rt)
+                r = measure(arm, args, os.path.abspath("click"), rt)
+                print(json.dumps(r) if args.json else "  %-24s %8.2f %8.2f %8.2f %5d/%-3d %7.1f"
+                      % (r["name"], r["median"], r["least"], r["most"], r["lost"], r["clicks"], r["cpu"]))
+            except Skip as reason:
+                print("  %-24s skipped: %s" % (arm[0], reason))
+            finally:
+                if server:
+                    end([server])
+                sys.stdout.flush()
+    finally:
+        shutil.rmtree(work)
+
+
+if __name__ == "__main__":
+    main()
