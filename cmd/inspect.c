@@ -227,7 +227,7 @@ static enum err one_of_several(struct inspect *self, const char *name)
 {
 	enum err e = inspect_input(self, name);
 
-	if (!e || e == ERR_GONE || e == ERR_NOMEM || ferror(stdout) || tool_stop)
+	if (!e || e == ERR_ARG || e == ERR_GONE || e == ERR_NOMEM || ferror(stdout) || tool_stop)
 		return e;
 	fflush(stdout);
 	tool_say(&self->tool, e, &self->why);

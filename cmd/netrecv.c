@@ -37,7 +37,7 @@ int main(int argc, char **argv)
 		OPT_FLAG(0, "json", &found.json, "as JSON Lines, with their descriptions"),
 		OPT_STRING(0, "save", "DIR", &found.folder, "write the descriptions found there, NAME.sdp"),
 		OPT_FLAG('y', "force", &found.replace, "replace existing files"),
-		OPT_STRING(0, "iface", "NAME", &found.iface, "look there (default the system's choice)"),
+		OPT_STRING(0, "iface", "NAME", &found.iface, "look on this network interface"),
 		OPT_GROUP("Recorded networks, and commands"),
 		OPT_STRING(0, "record-trace", "FILE", &o.record_path, "write every datagram with its arrival here"),
 		OPT_STRING(0, "replay", "FILE", &o.replay_path, "hear a recording, or a pcap, instead of the network"),

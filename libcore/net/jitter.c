@@ -16,6 +16,8 @@
 #define FAR_WINDOWS 5u
 #define TOUCH_NS (UNITS_NS_PER_S / 4) /* every packet late for so long: the path has changed */
 #define TOUCH_PACKETS 8u
+#define LEAST_TOUCH_NS (UNITS_NS_PER_S / 50)
+#define TOUCH_DEPTHS 4
 
 static double frames_of(const struct jitter *j, double seconds)
 {
@@ -330,14 +332,10 @@ static void settle(struct jitter *j, int64_t now_ns)
 		end_half(j, now_ns);
 	j->in_half = false;
 	drift_restart(&j->drift, envelope, now_ns);
-	if (j->o.latency_ns) {
-		/* The first packet was slower than the fastest: a little more latency is no reason to bend the sound. */
-		double asked = ns_frames(j, j->o.latency_ns);
-		if (envelope - asked > fmax(frames_of(j, STEP_S), asked / 4))
-			drift_aim(&j->drift, asked);
+	double by = (j->o.latency_ns ? ns_frames(j, j->o.latency_ns) : j->target_frames) - envelope;
+	/* The first packet was slower than the fastest: a little more latency than was asked for is no reason to cut the sound. */
+	if (j->o.latency_ns && -by <= fmax(frames_of(j, STEP_S), (envelope + by) / 4))
 		return;
-	}
-	double by = j->target_frames - envelope;
 	if (fabs(by) < frames_of(j, HYSTERESIS_S) && by < 0)
 		return;
 	if (j->o.pass || fabs(by) >= frames_of(j, HYSTERESIS_S)) {
@@ -395,7 +393,11 @@ static bool lost_touch(struct jitter *j, const struct jitter_packet *p, bool new
 {
 	if (new_window)
 		j->far_windows = fabs(j->drift.envelope_frames - j->drift.set_frames) > frames_of(j, FAR_S) ? j->far_windows + 1 : 0;
-	return j->far_windows >= FAR_WINDOWS || (j->late_run >= TOUCH_PACKETS && p->arrival_ns - j->late_since_ns > TOUCH_NS);
+	/* A fixed depth does not grow by itself meanwhile: what is late stays late. */
+	int64_t touch_ns = j->o.latency_ns ? j->o.latency_ns * TOUCH_DEPTHS + LEAST_TOUCH_NS : TOUCH_NS;
+	if (touch_ns > TOUCH_NS)
+		touch_ns = TOUCH_NS;
+	return j->far_windows >= FAR_WINDOWS || (j->late_run >= TOUCH_PACKETS && p->arrival_ns - j->late_since_ns > touch_ns);
 }
 
 static void collect(struct jitter *j, double slack, int64_t arrival_ns)

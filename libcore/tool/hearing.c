@@ -104,7 +104,7 @@ static enum err add_media(struct hearing *h, const struct sdp_media *m, const ch
 		n++;
 	if (n == RECEIVER_MAX_PORTS)
 		return err_say(&h->why, ERR_LIMIT, path, "more than %u ports", RECEIVER_MAX_PORTS);
-	receiver_port_sdp(&r->ports[n], m);
+	receiverformat_sdp(&r->ports[n], m);
 	describe_port(h, &r->ports[n], NULL);
 	if (n < r->n_ports)
 		return ERR_OK;
@@ -265,7 +265,7 @@ static bool may_link(void *user, const struct dgram_addr *from)
 {
 	struct hearing *h = user;
 
-	return receiver_may_speak(&h->receiver, from);
+	return receivernet_any(h->receiver.o.from, h->receiver.o.n_from, from);
 }
 
 static enum err open_link(struct hearing *h)
@@ -368,7 +368,7 @@ static enum err receiver_options_of(struct hearing *h, struct receiver_options *
 	*o = (struct receiver_options){ .max_senders = (unsigned)h->o.max_senders, .from = h->from, .n_from = h->o.from.n, .srtp = h->is_secure ? &h->srtp : NULL,
 		.no_reports = h->o.replay_path != NULL };
 	for (unsigned i = 0; i < h->o.from.n; i++)
-		if ((e = receiver_net_parse(&h->from[i], h->o.from.value[i], &h->why)))
+		if ((e = receivernet_parse(&h->from[i], h->o.from.value[i], &h->why)))
 			return e;
 	if (h->o.latency && strcmp(h->o.latency, "auto") && (opt_parse_time(h->o.latency, &latency) || time_ns(&latency) <= 0 || time_ns(&latency) > 10 * UNITS_NS_PER_S))
 		return err_say(&h->why, ERR_ARG, "--latency", "'%s': auto, or a time up to 10s", h->o.latency);

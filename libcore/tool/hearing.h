@@ -41,7 +41,7 @@ struct hearing {
 	struct url link_url;
 	uint8_t psk[SEAL_PSK_BYTES];
 	bool has_link;
-	struct receiver_net from[RECEIVER_MAX_FROM];
+	struct receivernet from[RECEIVER_MAX_FROM];
 	uint16_t port_numbers[RECEIVER_MAX_PORTS]; /* UDP ports by the receiver's number, for captures */
 	struct arrivals_in replay;
 	struct arrivals_out record;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,21 +12,27 @@
 
 extern char **environ;
 
-/* In the new process: sh -c COMMAND, reading nothing, writing to our stderr: stdout is the stream. */
-static _Noreturn void become(char *const argv[], char *const env[])
+/* sh -c COMMAND, reading nothing, writing to our stderr: stdout is the stream. */
+static void spawn(char *const argv[], char *const env[])
 {
-	struct sigaction usual = { .sa_handler = SIG_DFL };
-	sigset_t none;
-	int null = open("/dev/null", O_RDONLY);
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t how;
+	sigset_t all, none;
+	pid_t pid;
 
-	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
-		_exit(126);
-	for (int s = 1; s < NSIG; s++)
-		sigaction(s, &usual, NULL);
+	sigfillset(&all);
 	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	execve("/bin/sh", argv, env);
-	_exit(127);
+	posix_spawn_file_actions_init(&files);
+	posix_spawnattr_init(&how);
+	posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
+	posix_spawnattr_setsigmask(&how, &none);
+	posix_spawnattr_setsigdefault(&how, &all);
+	posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	/* One that cannot start is one that did nothing: the shell would say why, and there is none. */
+	(void)posix_spawn(&pid, "/bin/sh", &files, &how, argv, env);
+	posix_spawnattr_destroy(&how);
+	posix_spawn_file_actions_destroy(&files);
 }
 
 static void start(const struct hooks_event *e)
@@ -41,8 +48,7 @@ static void start(const struct hooks_event *e)
 	for (unsigned i = 0; i < e->n_facts; i++)
 		env[n++] = (char *)(uintptr_t)e->facts[i];
 	memcpy(env + n, environ, n_env * sizeof(*env));
-	if (fork() == 0)
-		become(argv, env);
+	spawn(argv, env);
 	free(env);
 }
 

@@ -51,6 +51,7 @@ struct netflow {
 	bool is_weir;                  /* it sent a binding */
 	struct rtcp_binding binding;
 	int64_t last_ns;               /* something came */
+	uint64_t credit_bytes;         /* came from there, less what went back: no answer is larger than what asked for it */
 	/* numbers */
 	struct rtp_source source;
 	struct rtp_unwrap seq, ts;

@@ -12,31 +12,20 @@
 #include "net/sdp.h"
 #include "net/srtp.h"
 #include "tool/netflow.h"
+#include "tool/receiverformat.h"
+#include "tool/receivernet.h"
 #include "tool/stats.h"
 
 #define RECEIVER_MAX_PORTS 64u
 #define RECEIVER_MAX_SENDERS 1024u
 #define RECEIVER_MAX_CANDIDATES 1024u  /* four for each of max_senders, at least 64 */
+#define RECEIVER_N_BUCKETS 64u         /* of hosts: who crowds out others loses his own candidates first */
 #define RECEIVER_MAX_FROM 64u
-#define RECEIVER_N_PTS 128u
-
-/* What a port of ours may get: from an SDP, from options, or nothing is known. */
-struct receiver_port {
-	struct rtp_format formats[RECEIVER_N_PTS]; /* by payload type; codec NONE: unknown.  RED: codec RED */
-	struct rtp_format any;                     /* of a dynamic payload type that is not in formats; codec NONE: it must prove itself */
-	char label[128];                           /* the track's name, where the sender gives none */
-};
-
-/* Addresses that are heard: a network of either family, as 128 bits. */
-struct receiver_net {
-	uint8_t bytes[16];
-	unsigned n_bits;
-};
 
 struct receiver_options {
 	struct netflow_options flow;
 	unsigned max_senders;                      /* 1…RECEIVER_MAX_SENDERS */
-	const struct receiver_net *from;           /* n_from of them; 0: everybody */
+	const struct receivernet *from;           /* n_from of them; 0: everybody */
 	unsigned n_from;
 	struct srtp_session *srtp;                 /* what is not authentic is dropped; NULL: no key */
 	bool no_reports;
@@ -79,8 +68,11 @@ struct receiver {
 	unsigned index_mask;
 	struct receiver_candidate *candidates;
 	uint32_t *candidate_ssrcs;                 /* of each, so that a flood of strangers is looked up quickly */
-	unsigned n_candidates;
+	uint8_t candidate_buckets[RECEIVER_MAX_CANDIDATES];
+	uint16_t in_bucket[RECEIVER_N_BUCKETS];
+	unsigned n_candidates, n_known_candidates;
 	unsigned next_candidate;
+	int64_t joined_ns;                         /* new tracks are counted against time: see may_join() */
 	uint16_t next_id;
 	/* the local timeline */
 	int64_t start_ns, tick;                    /* the next block is number tick */
@@ -111,14 +103,8 @@ struct receiver {
 enum err receiver_init(struct receiver *r, struct tool *t, struct writer *out, const struct receiver_options *o, int64_t start_ns, struct err_why *why) WEIR_MUSTUSE;
 void receiver_release(struct receiver *r);
 
-/* Formats of an SDP's media line. */
-void receiver_port_sdp(struct receiver_port *p, const struct sdp_media *m);
-
-/* "192.0.2.0/24" "2001:db8::/32" "::1" "host" is no address.  Returns: ERR_OK, ERR_ARG with *why. */
-enum err receiver_net_parse(struct receiver_net *n, const char *text, struct err_why *why) WEIR_MUSTUSE;
-
-/* Is it one of the addresses of --from? */
-bool receiver_may_speak(const struct receiver *r, const struct dgram_addr *from);
+/* A number 0 ≤ x < 1, a new one each time. */
+double receiver_random(struct receiver *r);
 
 /* A datagram came to our port `port` (or, is_rtcp, to the one for RTCP beside it).  Its bytes are changed by decryption.  Role: io. */
 void receiver_datagram(struct receiver *r, unsigned port, bool is_rtcp, const struct dgram_addr *from, uint8_t *bytes, size_t n_bytes, int64_t arrival_ns);

@@ -230,13 +230,13 @@ static void take_compound(struct sender *s, const uint8_t *bytes, size_t n_bytes
 	}
 }
 
-/* From a destination that is not secure, it need not be either. */
+/* Plain reports are believed of hosts that plain packets go to; of a group anybody may be a member. */
 static bool may_be_plain(const struct sender *s, const struct dgram_addr *from)
 {
-	bool plain = !s->any_secure;
+	bool plain = false;
 
 	for (unsigned i = 0; i < s->n_to && !plain; i++)
-		plain = !s->to[i].is_secure && dgram_same_host(&s->to[i].addr, from);
+		plain = !s->to[i].is_secure && (dgram_same_host(&s->to[i].addr, from) || dgram_is_multicast(&s->to[i].addr));
 	return plain;
 }
 
@@ -256,7 +256,7 @@ void sendrtcp_hear(struct sender *s)
 
 			if (in->is_cut || !rtcp_is_rtcp(in->bytes, n_bytes))
 				continue;
-			if (!may_be_plain(s, &in->from) && srtp_session_unprotect_rtcp(&s->srtp, in->bytes, &n_bytes))
+			if (!may_be_plain(s, &in->from) && (!s->has_srtp || srtp_session_unprotect_rtcp(&s->srtp, in->bytes, &n_bytes)))
 				continue;
 			take_compound(s, in->bytes, n_bytes, in->arrival_ns, in->arrival_ns + offset_ns);
 		}

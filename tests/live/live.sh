@@ -119,9 +119,10 @@ start_jack()
 # It runs, or it has given up.
 jack_is_up() # PID
 {
-	jack_lists system:capture_1 && return 0
 	kill -0 "$1" 2>/dev/null || exit 1
-	return 1
+	jack_lists system:capture_1 || return 1
+	# One that finds another of its name ends soon, and the other is who answered.
+	! command grep -q 'already active' jackd.log && kill -0 "$1" 2>/dev/null
 }
 
 # What a server that was killed leaves behind: its place in the list goes with the next one of its name.
