@@ -83,7 +83,7 @@ static enum err begin_stream(struct mux *self)
 	if (self->video_options.live)
 		w->stream.flags |= PACKET_STREAM_LIVE;
 	enum err e = writer_begin(w);
-	return !e && self->bulk.is_open ? bulkout_start(&self->bulk, &w->stream, &self->why) : e;
+	return !e && self->bulk.is_open ? bulkout_start(&self->bulk, &w->stream, videojoin_comes_live(&self->join), &self->why) : e;
 }
 
 static enum err add_tags(struct mux *self, struct track *t)

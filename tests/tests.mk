@@ -19,10 +19,11 @@ endif
 -include tests/kernels/kernels.mk
 -include tests/bench/bench.mk
 -include tests/faults/faults.mk
+-include tests/hostile/hostile.mk
 -include tests/fuzz/fuzz.mk
 
 # Everything tests/run runs or needs, but for the tools themselves.
-TEST_PROGRAMS := $(TEST_UNIT) $(KERNELS) $(FAULTS) $(FUZZ_REPLAY)
+TEST_PROGRAMS := $(TEST_UNIT) $(KERNELS) $(FAULTS) $(HOSTILE) $(FUZZ_REPLAY)
 -include tests/qualify/qualify.mk
 
 .PHONY: tests

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -203,7 +204,11 @@ static enum err next_of_stream(struct arrivals_in *a, struct arrivals_datagram *
 
 enum err arrivals_next(struct arrivals_in *a, struct arrivals_datagram *d, struct err_why *why)
 {
-	return a->is_pcap ? next_of_pcap(a, d, why) : next_of_stream(a, d, why);
+	enum err e = a->is_pcap ? next_of_pcap(a, d, why) : next_of_stream(a, d, why);
+
+	if (!e && (d->arrival_ns < -ARRIVALS_MAX_NS || d->arrival_ns > ARRIVALS_MAX_NS))
+		return err_say(why, ERR_FORMAT, a->name, "a datagram comes %" PRId64 " ns after the first (at most 31 days)", d->arrival_ns);
+	return e;
 }
 
 /* ---- recording ---- */

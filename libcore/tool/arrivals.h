@@ -11,6 +11,7 @@
 #ifndef TOOL_ARRIVALS_H
 #define TOOL_ARRIVALS_H
 
+#include "base/units.h"
 #include "tool/dgram.h"
 #include "tool/input.h"
 #include "wire/writer.h"
@@ -19,6 +20,7 @@
 
 #define ARRIVALS_HEAD_BYTES 32u
 #define ARRIVALS_MAX_BYTES 65535u
+#define ARRIVALS_MAX_NS (31 * 86400 * UNITS_NS_PER_S)
 
 struct arrivals_in {
 	bool is_pcap, swapped, is_ns, started;

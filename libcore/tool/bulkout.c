@@ -81,12 +81,13 @@ static void *run(void *arg)
 	return NULL;
 }
 
-enum err bulkout_start(struct bulkout *b, const struct packet_stream *stream, struct err_why *why)
+enum err bulkout_start(struct bulkout *b, const struct packet_stream *stream, bool live, struct err_why *why)
 {
 	struct packet_stream *own = &b->writer.stream;
 	sigset_t all, old;
 
 	b->stream = *stream;
+	b->video.options.live |= live;
 	writer_seed(&b->writer, stream->uuid, sizeof(stream->uuid));
 	own->t0_utc_ns = stream->t0_utc_ns;
 	own->flags = stream->flags;

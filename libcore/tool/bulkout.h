@@ -24,8 +24,8 @@ struct bulkout {
 /* Open the video, and fd (not owned) to write to.  Returns: as videojoin_open(), writer_open().  Role: control. */
 enum err bulkout_open(struct bulkout *b, int fd, const char *tool, const struct videojoin_options *o, struct err_why *why) WEIR_MUSTUSE;
 
-/* Begin to write; stream is the main one, begun. */
-enum err bulkout_start(struct bulkout *b, const struct packet_stream *stream, struct err_why *why) WEIR_MUSTUSE;
+/* Begin to write; stream is the main one, begun; live: it is, even if that was not asked for.  Returns: ERR_OK, ERR_SYS.  Role: control. */
+enum err bulkout_start(struct bulkout *b, const struct packet_stream *stream, bool live, struct err_why *why) WEIR_MUSTUSE;
 
 /* Wait for the video to end.   Returns: what failed; a reader that went away is no failure. */
 enum err bulkout_finish(struct bulkout *b, struct err_why *why) WEIR_MUSTUSE;

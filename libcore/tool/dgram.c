@@ -124,6 +124,20 @@ bool dgram_same_host(const struct dgram_addr *a, const struct dgram_addr *b)
 	return !memcmp(x, y, sizeof(x));
 }
 
+uint64_t dgram_host_hash(const struct dgram_addr *a, uint64_t seed)
+{
+	uint64_t parts[2], z = seed;
+
+	wide(a, (uint8_t *)parts);
+	for (unsigned i = 0; i < 2; i++) {
+		z = (z ^ parts[i]) + 0x9E3779B97F4A7C15u;
+		z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+		z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+		z ^= z >> 31;
+	}
+	return z;
+}
+
 bool dgram_same(const struct dgram_addr *a, const struct dgram_addr *b)
 {
 	return dgram_port(a) == dgram_port(b) && dgram_same_host(a, b);

@@ -149,6 +149,8 @@ void dgram_set_port(struct dgram_addr *a, uint16_t port);
 /* Same address and port; IPv4 within IPv6 is the same as itself. */
 bool dgram_same(const struct dgram_addr *a, const struct dgram_addr *b);
 /* Same address, ports do not matter. */
+/* A number for the host, that nobody works out without the seed: for tables that strangers fill. */
+uint64_t dgram_host_hash(const struct dgram_addr *a, uint64_t seed);
 bool dgram_same_host(const struct dgram_addr *a, const struct dgram_addr *b);
 
 #endif

@@ -258,7 +258,8 @@ static int64_t shift_ns(void *user, unsigned sender, int64_t pos_ns)
 	struct hearing *h = user;
 
 	(void)sender;
-	return clock_now_ns() - h->start_ns - pos_ns;
+	int64_t now_ns = clock_now_ns() - h->start_ns, shift;
+	return __builtin_sub_overflow(now_ns, pos_ns, &shift) ? 0 : shift;
 }
 
 static bool may_link(void *user, const struct dgram_addr *from)
@@ -532,7 +533,7 @@ static enum err run_until(struct hearing *h, int64_t until_ns)
 {
 	enum err e = ERR_OK;
 
-	for (int64_t next; !e && (next = receiver_next_ns(&h->receiver)) <= until_ns;)
+	for (int64_t next; !e && !tool_stop && (next = receiver_next_ns(&h->receiver)) <= until_ns;)
 		e = run_due(h, next);
 	return e;
 }

@@ -190,7 +190,10 @@ static enum err take_packet(struct linkjoin *l, struct writer *out, unsigned sen
 	if (!t || !t->ours || t->is_ended)
 		return ERR_OK;
 	p.track = t->ours;
-	p.pos += shift_of(l, sender, t, p.pos);
+	if (__builtin_add_overflow(p.pos, shift_of(l, sender, t, p.pos), &p.pos)) {
+		l->counts.refused++;
+		return ERR_OK;
+	}
 	l->counts.packets++;
 	l->counts.bytes += p.payload_bytes;
 	switch (p.type) {

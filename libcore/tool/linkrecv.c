@@ -214,6 +214,28 @@ static enum err work_link(struct linkrecv *l, struct linkrecv_link *k, int64_t n
 
 /* ---- the thread ---- */
 
+/* Of those who have not said who they are the oldest, of the host that has most of them: a crowd from one place keeps nobody else out. */
+static struct linkrecv_link *crowded_out(struct linkrecv *l)
+{
+	struct linkrecv_link *found = NULL;
+	unsigned most = 0;
+
+	for (unsigned i = 0; i < l->n_links; i++) {
+		struct linkrecv_link *k = &l->links[i];
+		unsigned n = 0;
+
+		if (k->session >= 0 || k->link.fd < 0)
+			continue;
+		for (unsigned j = 0; j < l->n_links; j++)
+			n += l->links[j].session < 0 && l->links[j].link.fd >= 0 && dgram_same_host(&l->links[j].from, &k->from);
+		if (n > most || (n == most && k->link.begun_ns < found->link.begun_ns)) {
+			most = n;
+			found = k;
+		}
+	}
+	return found;
+}
+
 static void accept_one(struct linkrecv *l, int64_t now_ns)
 {
 	struct dgram_addr from = { .n_bytes = sizeof(from) - offsetof(struct dgram_addr, any) };
@@ -226,7 +248,12 @@ static void accept_one(struct linkrecv *l, int64_t now_ns)
 		return;
 	for (unsigned i = 0; i < l->n_links && !free_link; i++)
 		free_link = l->links[i].link.fd < 0 ? &l->links[i] : NULL;
-	if (!free_link || (l->options.events.may && !l->options.events.may(l->options.events.may_user, &from))) {
+	bool may = !l->options.events.may || l->options.events.may(l->options.events.may_user, &from);
+	if (may && !free_link && (free_link = crowded_out(l))) {
+		atomic_fetch_add(&l->counts.refused, 1);
+		drop_link(l, free_link);
+	}
+	if (!may || !free_link) {
 		atomic_fetch_add(&l->counts.refused, 1);
 		close(fd);
 		return;

@@ -69,26 +69,43 @@ static enum err begin_playing(struct netflow *f, struct err_why *why)
 	return ERR_OK;
 }
 
-enum err netflow_begin(struct netflow *f, const struct netflow_options *o, struct writer *out, uint16_t id, uint32_t ssrc,
-	const struct rtp_format *format, struct err_why *why)
+/* What costs memory stays, all the rest is new. */
+static void keep_memory(struct netflow *f)
 {
 	struct netflow was = *f;
-	struct jitter_options j = { .rate_hz = format->clock_hz, .glitches = o->glitches, .latency_ns = o->latency_ns, .n_slots = o->n_slots,
-		.slot_bytes = NETFLOW_MAX_PAYLOAD_BYTES, .pass = !o->retime };
-	enum err e;
 
-	if (!format->channels || format->channels > NETFLOW_MAX_CHANNELS || (format->codec == RTP_CODEC_OPUS && format->channels > 2))
-		return err_say(why, ERR_ARG, "sender", "%u channels", format->channels);
-	/* What costs memory stays, all the rest is new. */
 	memset(f, 0, sizeof(*f));
 	f->memory = was.memory;
 	f->memory_bytes = was.memory_bytes;
+	f->assembly_memory = was.assembly_memory;
+	f->assembly_memory_bytes = was.assembly_memory_bytes;
 	f->fifo = was.fifo;
 	f->decoder = was.decoder;
 	f->coded = was.coded;
 	f->track = was.track;
 	f->conceal = was.conceal;
 	f->rate = was.rate;
+}
+
+static enum err take_memory(void **memory, size_t *had_bytes, size_t n_bytes, struct err_why *why)
+{
+	if (n_bytes <= *had_bytes)
+		return ERR_OK;
+	free(*memory);
+	*memory = malloc(n_bytes);
+	*had_bytes = *memory ? n_bytes : 0;
+	return *memory ? ERR_OK : err_say(why, ERR_NOMEM, "sender", "%s", err_text(ERR_NOMEM));
+}
+
+/* slot_bytes: of the longest packet. */
+static enum err begin(struct netflow *f, const struct netflow_options *o, struct writer *out, uint16_t id, uint32_t ssrc,
+	const struct rtp_format *format, uint32_t n_slots, uint32_t slot_bytes, struct err_why *why)
+{
+	struct jitter_options j = { .rate_hz = format->clock_hz, .glitches = o->glitches, .latency_ns = o->latency_ns, .n_slots = n_slots,
+		.slot_bytes = slot_bytes, .pass = !o->retime };
+	enum err e;
+
+	keep_memory(f);
 	f->o = o;
 	f->out = out;
 	f->id = id;
@@ -97,21 +114,139 @@ enum err netflow_begin(struct netflow *f, const struct netflow_options *o, struc
 	f->newest_seq = -1;
 	if (o->retime)
 		j.block_frames = (uint32_t)units_from_ns(o->block_ns, format->clock_hz, 1) + VARIRATE_AHEAD_FRAMES + 1;
-	size_t n_bytes = jitter_bytes(&j);
-	if (n_bytes > f->memory_bytes) {
-		free(f->memory);
-		f->memory = malloc(n_bytes);
-		f->memory_bytes = f->memory ? n_bytes : 0;
-		if (!f->memory)
-			return err_say(why, ERR_NOMEM, "sender", "%s", err_text(ERR_NOMEM));
-	}
-	if ((e = jitter_init(&f->jitter, &j, f->memory, why)) || (e = describe(f, why)))
+	if ((e = take_memory(&f->memory, &f->memory_bytes, jitter_bytes(&j), why)) || (e = jitter_init(&f->jitter, &j, f->memory, why)) || (e = describe(f, why)))
 		return e;
 	if (o->retime && (e = begin_playing(f, why)))
 		return e;
 	f->track.id = id;
 	f->used = true;
 	return ERR_OK;
+}
+
+enum err netflow_begin(struct netflow *f, const struct netflow_options *o, struct writer *out, uint16_t id, uint32_t ssrc,
+	const struct rtp_format *format, struct err_why *why)
+{
+	if (!format->channels || format->channels > NETFLOW_MAX_CHANNELS || (format->codec == RTP_CODEC_OPUS && format->channels > 2))
+		return err_say(why, ERR_ARG, "sender", "%u channels", format->channels);
+	return begin(f, o, out, id, ssrc, format, o->n_slots, NETFLOW_MAX_PAYLOAD_BYTES, why);
+}
+
+/* ---- a track that is split ---- */
+
+enum err netflow_begin_joint(struct netflow *f, const struct netflow_options *o, struct writer *out, uint16_t id, const struct rtp_format *format,
+	const struct rtcp_binding *b, struct err_why *why)
+{
+	struct rtp_format whole = { format->codec, format->clock_hz, b->all_channels };
+	unsigned sample_bytes = rtp_codec_sample_bytes(format->codec);
+	uint32_t max_frames = sample_bytes && format->channels ? NETFLOW_MAX_PAYLOAD_BYTES / sample_bytes / format->channels : 0;
+	size_t n_bytes = assembly_bytes(b->all_channels, sample_bytes, max_frames);
+	enum err e;
+
+	if (!n_bytes)
+		return err_say(why, ERR_ARG, "sender", "a track of %u channels in parts: up to %u", b->all_channels, ASSEMBLY_MAX_CHANNELS);
+	if ((e = begin(f, o, out, id, 0, &whole, o->n_slots < NETFLOW_JOINT_SLOTS ? o->n_slots : NETFLOW_JOINT_SLOTS,
+		max_frames * b->all_channels * sample_bytes, why)))
+		return e;
+	f->used = false;
+	if ((e = take_memory(&f->assembly_memory, &f->assembly_memory_bytes, n_bytes, why)))
+		return e;
+	assembly_init(&f->assembly, b->all_channels, sample_bytes, max_frames, f->assembly_memory);
+	f->used = f->is_joint = f->is_weir = true;
+	netflow_bind(f, b);
+	return ERR_OK;
+}
+
+bool netflow_begin_part(struct netflow *f, struct netflow *joint, uint32_t ssrc, const struct rtp_format *format, const struct rtcp_binding *b, int64_t now_ns)
+{
+	int member = assembly_join(&joint->assembly, b->first_channel, format->channels, now_ns);
+
+	if (member < 0)
+		return false;
+	keep_memory(f);
+	f->o = joint->o;
+	f->out = joint->out;
+	f->id = joint->id;
+	f->ssrc = ssrc;
+	f->format = *format;
+	f->newest_seq = -1;
+	f->joint = joint;
+	f->member = (unsigned)member;
+	f->used = true;
+	netflow_bind(f, b);
+	return true;
+}
+
+bool netflow_become_part(struct netflow *f, struct netflow *joint, const struct rtcp_binding *b, int64_t now_ns)
+{
+	int member = assembly_join(&joint->assembly, b->first_channel, f->format.channels, now_ns);
+
+	if (member < 0)
+		return false;
+	(void)!netflow_end(f, PACKET_END_NORMAL); /* what the writer says it keeps */
+	f->used = true;
+	f->id = joint->id;
+	f->joint = joint;
+	f->member = (unsigned)member;
+	f->has_base = false;
+	netflow_bind(f, b);
+	return true;
+}
+
+bool netflow_belongs(const struct netflow *joint, const struct rtcp_binding *b, const struct dgram_addr *from)
+{
+	const struct rtcp_binding *of = &joint->binding;
+
+	return joint->used && joint->is_joint && !joint->ending && dgram_same(&joint->from, from) && of->track == b->track && of->codec == b->codec &&
+		of->rate_hz == b->rate_hz && of->all_channels == b->all_channels;
+}
+
+/* Frames of a payload; 0 if it is none of this format. */
+static uint32_t frames_of(const struct netflow *f, const uint8_t *payload, size_t n_bytes)
+{
+	if (f->format.codec == RTP_CODEC_OPUS)
+		return opustoc_frames(payload, n_bytes);
+	size_t wire = (size_t)rtp_codec_sample_bytes(f->format.codec) * f->format.channels;
+	return wire && n_bytes % wire == 0 ? (uint32_t)(n_bytes / wire) : 0;
+}
+
+/* The place of a timestamp on the track, that all parts have in common. */
+static int64_t part_pos(struct netflow *f, uint32_t ts)
+{
+	if (!f->has_base)
+		f->base = f->binding.pos0 - rtp_peek_ts(&f->ts, f->binding.ts0);
+	f->has_base = true;
+	return rtp_peek_ts(&f->ts, ts) + f->base;
+}
+
+static void take_whole(struct netflow *joint, const struct jitter_packet *p)
+{
+	joint->last_ns = p->arrival_ns;
+	jitter_put(&joint->jitter, p);
+}
+
+/* Returns: as assembly_put(). */
+static enum assembly_put put_part(struct netflow *f, int64_t pos, uint32_t frames, const uint8_t *payload, bool follows, bool copy, int64_t arrival_ns)
+{
+	struct jitter_packet whole;
+
+	if (f->joint->jitter.state != JITTER_IDLE && pos + frames <= f->joint->jitter.next_pos) {
+		f->jitter.counts.late += !copy;
+		return ASSEMBLY_HAD;
+	}
+	enum assembly_put put = assembly_put(&f->joint->assembly, f->member, pos, frames, payload, follows, copy, arrival_ns, &whole);
+	if (put == ASSEMBLY_WHOLE)
+		take_whole(f->joint, &whole);
+	f->counts.refused += put == ASSEMBLY_REFUSED;
+	return put;
+}
+
+/* What is needed up to `before` and has not come whole. */
+static void give_up(struct netflow *f, int64_t before)
+{
+	struct jitter_packet partial;
+
+	while (f->is_joint && assembly_give_up(&f->assembly, before, &partial))
+		jitter_put(&f->jitter, &partial);
 }
 
 void netflow_succeed(struct netflow *f, uint32_t ssrc)
@@ -129,6 +264,7 @@ void netflow_succeed(struct netflow *f, uint32_t ssrc)
 void netflow_release(struct netflow *f)
 {
 	free(f->memory);
+	free(f->assembly_memory);
 	free(f->fifo);
 	opusdec_free(f->decoder);
 	conceal_release(&f->conceal);
@@ -139,15 +275,6 @@ void netflow_release(struct netflow *f)
 }
 
 /* ---- what comes ---- */
-
-/* Frames of a payload; 0 if it is none of this format. */
-static uint32_t frames_of(const struct netflow *f, const uint8_t *payload, size_t n_bytes)
-{
-	if (f->format.codec == RTP_CODEC_OPUS)
-		return opustoc_frames(payload, n_bytes);
-	size_t wire = (size_t)rtp_codec_sample_bytes(f->format.codec) * f->format.channels;
-	return wire && n_bytes % wire == 0 ? (uint32_t)(n_bytes / wire) : 0;
-}
 
 static enum jitter_put put(struct netflow *f, int64_t pos, int64_t seq, uint16_t flags, const uint8_t *payload, size_t n_bytes, int64_t arrival_ns)
 {
@@ -174,6 +301,12 @@ bool netflow_packet(struct netflow *f, const struct rtp *r, int64_t arrival_ns)
 		f->newest_seq = seq;
 	if (!r->payload_bytes)
 		return true; /* only a sign of life */
+	if (f->joint) {
+		uint32_t frames = frames_of(f, r->payload, r->payload_bytes);
+		rtp_unwrap_ts(&f->ts, r->ts);
+		enum assembly_put part = put_part(f, part_pos(f, r->ts), frames, r->payload, follows, false, arrival_ns);
+		return part == ASSEMBLY_WHOLE || part == ASSEMBLY_KEPT;
+	}
 	enum jitter_put put_ = put(f, pos, seq, follows ? JITTER_FOLLOWS : 0, r->payload, r->payload_bytes, arrival_ns);
 	if (put_ != JITTER_STRAY)
 		rtp_unwrap_ts(&f->ts, r->ts);
@@ -184,6 +317,11 @@ void netflow_copy(struct netflow *f, uint32_t ts, int64_t seq, const uint8_t *pa
 {
 	if (!f->ts.started)
 		return;
+	if (f->joint) {
+		enum assembly_put part = put_part(f, part_pos(f, ts), frames_of(f, payload, n_bytes), payload, false, true, arrival_ns);
+		f->counts.recovered += part == ASSEMBLY_WHOLE || part == ASSEMBLY_KEPT;
+		return;
+	}
 	if (put(f, rtp_peek_ts(&f->ts, ts), seq, JITTER_COPY, payload, n_bytes, arrival_ns) == JITTER_STORED)
 		f->counts.recovered++;
 }
@@ -196,10 +334,17 @@ void netflow_sr(struct netflow *f, const struct rtcp_sr *sr, int64_t arrival_ns)
 	f->sr_ts = rtp_peek_ts(&f->ts, sr->ts);
 	f->sr_utc_ns = rtcp_ntp_utc_ns(sr->ntp);
 	f->has_sr = true;
+	if (f->joint) {
+		f->joint->sr_ts = part_pos(f, sr->ts);
+		f->joint->sr_utc_ns = f->sr_utc_ns;
+		f->joint->has_sr = true;
+	}
 }
 
 void netflow_bind(struct netflow *f, const struct rtcp_binding *b)
 {
+	if (f->joint && (f->binding.ts0 != b->ts0 || f->binding.pos0 != b->pos0))
+		f->has_base = false;
 	f->is_weir = true;
 	f->binding = *b;
 	if (b->name[0])
@@ -209,7 +354,13 @@ void netflow_bind(struct netflow *f, const struct rtcp_binding *b)
 void netflow_bye(struct netflow *f)
 {
 	f->ending = true;
+	give_up(f, INT64_MAX);
 	jitter_end(&f->jitter);
+}
+
+double netflow_depth_s(const struct netflow *f)
+{
+	return jitter_depth_s(f->joint ? &f->joint->jitter : &f->jitter);
 }
 
 uint64_t netflow_lost(const struct netflow *f)
@@ -232,7 +383,7 @@ static bool bound_base(const struct netflow *f, int64_t *base)
 {
 	if (!f->is_weir || f->binding.rate_hz != f->format.clock_hz)
 		return false;
-	*base = f->binding.pos0 - rtp_peek_ts(&f->ts, f->binding.ts0);
+	*base = f->is_joint ? 0 : f->binding.pos0 - rtp_peek_ts(&f->ts, f->binding.ts0);
 	return true;
 }
 
@@ -342,6 +493,16 @@ static uint32_t trimmed(const struct netflow *f, int64_t pos, uint32_t frames)
 	return (uint32_t)(end - pos);
 }
 
+/* Channels that did not come are as good as concealed. */
+static uint16_t recovered_of(struct netflow *f, const struct jitter_part *part)
+{
+	if (f->is_joint && part->tag & ASSEMBLY_PARTIAL) {
+		f->counts.concealed_frames += part->frames;
+		return PACKET_CONCEALED;
+	}
+	return part->flags & JITTER_COPY ? PACKET_RECOVERED : 0;
+}
+
 static enum err pass_packet(struct netflow *f, const struct jitter_part *part)
 {
 	enum err e;
@@ -362,14 +523,14 @@ static enum err pass_packet(struct netflow *f, const struct jitter_part *part)
 	uint8_t *to = writer_reserve(f->out, n_bytes);
 	if (!to)
 		return f->out->failed;
-	if (is_opus)
+	if (is_opus || f->is_joint)
 		memcpy(to, from, n_bytes);
 	else
 		convert_swap(to, from, n_bytes / f->sample_bytes, f->sample_bytes);
 	uint32_t frames = trimmed(f, pos, part->frames);
 	struct packet p = packet_data(f->id, pos, frames, n_bytes);
 	p.utc_ns = utc_of(f, part->pos + skip);
-	p.flags |= (frames < part->frames ? PACKET_TRIM : 0) | (part->flags & JITTER_COPY ? PACKET_RECOVERED : 0) | (f->discont ? PACKET_DISCONT : 0);
+	p.flags |= (frames < part->frames ? PACKET_TRIM : 0) | recovered_of(f, part) | (f->discont ? PACKET_DISCONT : 0);
 	f->discont = false;
 	f->end_pos = pos + frames;
 	f->part_arrival_ns = part->arrival_ns;
@@ -387,6 +548,8 @@ enum err netflow_pass(struct netflow *f, int64_t now_ns)
 			return e;
 		if (may_be_last(f, now_ns))
 			return ERR_OK;
+		if (f->is_joint && now_ns >= jitter_due_ns(&f->jitter))
+			give_up(f, f->jitter.next_pos + 1);
 		jitter_pass(&f->jitter, now_ns, &part);
 		if (part.what == JITTER_PACKET) {
 			e = pass_packet(f, &part);
@@ -440,8 +603,9 @@ static void play_packet(struct netflow *f, const struct jitter_part *part)
 		if (e)
 			f->counts.refused++;
 	} else {
-		convert_swap(f->scratch, part->bytes, (size_t)frames * channels, f->sample_bytes);
-		convert_run(&f->to_f32, to, f->scratch, (size_t)frames * channels);
+		if (!f->is_joint)
+			convert_swap(f->scratch, part->bytes, (size_t)frames * channels, f->sample_bytes);
+		convert_run(&f->to_f32, to, f->is_joint ? part->bytes : f->scratch, (size_t)frames * channels);
 	}
 	if (part->skip_frames)
 		memmove(to, to + (size_t)part->skip_frames * channels, (size_t)part->frames * channels * sizeof(float));
@@ -449,6 +613,8 @@ static void play_packet(struct netflow *f, const struct jitter_part *part)
 	f->fifo_frames += part->frames;
 	f->play_media_pos = part->pos + frames;
 	f->playing = true;
+	if (recovered_of(f, part) == PACKET_CONCEALED)
+		f->marked_frames = f->fifo_frames + VARIRATE_AHEAD_FRAMES + 1;
 }
 
 /* Frames that did not come, or that are filled in. */
@@ -560,6 +726,7 @@ static uint32_t fill(struct netflow *f, uint32_t n, uint32_t *lead)
 			continue;
 		}
 		struct jitter_part part;
+		give_up(f, f->jitter.next_pos + wanted);
 		jitter_take(&f->jitter, f->playing ? (uint32_t)(need - f->fifo_frames) : wanted, &part);
 		if (part.what == JITTER_PACKET) {
 			play_packet(f, &part);

@@ -2,6 +2,9 @@
  * One sender's RTP flow on its way to a track: numbers unwrapped, payloads put in order by the jitter buffer, and then
  * either passed on as they are, with holes marked, or played on the local clock: decoded, concealed, its drift taken out.
  *
+ * A track of more channels than one flow carries comes as several flows whose bindings say so.  Their packets are put
+ * together (net/assembly.h), and a joint flow that has no SSRC of its own plays or passes them: the parts only count.
+ *
  * Times are arguments, so that a recorded network runs as a live one did.
  */
 #ifndef TOOL_NETFLOW_H
@@ -11,6 +14,7 @@
 #include "dsp/convert.h"
 #include "dsp/varirate.h"
 #include "media/opusdec.h"
+#include "net/assembly.h"
 #include "net/jitter.h"
 #include "net/red.h"
 #include "net/rtcp.h"
@@ -20,6 +24,7 @@
 #define NETFLOW_MAX_PAYLOAD_BYTES 1472u  /* of a packet: what an Ethernet carries; longer ones are refused */
 #define NETFLOW_MAX_BLOCK_FRAMES 4800u
 #define NETFLOW_MAX_CHANNELS 64u         /* of PCM in one packet */
+#define NETFLOW_JOINT_SLOTS 512u         /* of the jitter buffer of a joint flow, at most */
 #define NETFLOW_FORGET_NS (60 * UNITS_NS_PER_S) /* a sender silent for so long has gone */
 
 struct netflow_options {
@@ -51,6 +56,13 @@ struct netflow {
 	bool is_weir;                  /* it sent a binding */
 	struct rtcp_binding binding;
 	int64_t last_ns;               /* something came */
+	/* of a track that is split */
+	struct netflow *joint;         /* part: who plays it; NULL: it does so itself */
+	unsigned member;               /* part: its number there */
+	bool is_joint;                 /* no SSRC, no packets: what the parts bring */
+	struct assembly assembly;      /* joint */
+	void *assembly_memory;
+	size_t assembly_memory_bytes;
 	uint64_t credit_bytes;         /* came from there, less what went back: no answer is larger than what asked for it */
 	/* numbers */
 	struct rtp_source source;
@@ -103,6 +115,24 @@ struct netflow {
 enum err netflow_begin(struct netflow *f, const struct netflow_options *o, struct writer *out, uint16_t id, uint32_t ssrc,
 	const struct rtp_format *format, struct err_why *why) WEIR_MUSTUSE;
 
+/*
+ * The joint flow of a track of which `format` (codec, rate, and channels: of one part) and binding b tell.  The same as netflow_begin().
+ */
+enum err netflow_begin_joint(struct netflow *f, const struct netflow_options *o, struct writer *out, uint16_t id, const struct rtp_format *format,
+	const struct rtcp_binding *b, struct err_why *why) WEIR_MUSTUSE;
+
+/*
+ * A part of joint begins, with binding b: it needs no memory.  *f is zero, or was netflow_end()ed.
+ * Returns: false: its channels have a sender already, or are outside of the track; *f is as it was.
+ */
+bool netflow_begin_part(struct netflow *f, struct netflow *joint, uint32_t ssrc, const struct rtp_format *format, const struct rtcp_binding *b, int64_t now_ns);
+
+/* A flow by itself turns out to be a part: its track ends.  Returns: false: as above; it stays what it is. */
+bool netflow_become_part(struct netflow *f, struct netflow *joint, const struct rtcp_binding *b, int64_t now_ns);
+
+/* Do they belong together?  joint and a binding of a flow from `from`. */
+bool netflow_belongs(const struct netflow *joint, const struct rtcp_binding *b, const struct dgram_addr *from);
+
 /* Another SSRC goes on where this one was: the same sender, begun anew. */
 void netflow_succeed(struct netflow *f, uint32_t ssrc);
 
@@ -129,6 +159,9 @@ enum err netflow_play(struct netflow *f, int64_t now_ns, int64_t pos, uint32_t n
 /* Everything is written that can be: END of the track.  The flow is free then. */
 enum err netflow_end(struct netflow *f, enum packet_end_reason reason) WEIR_MUSTUSE;
 void netflow_release(struct netflow *f);
+
+/* How long its packets wait, in seconds. */
+double netflow_depth_s(const struct netflow *f);
 
 /* Packets lost by the sequence numbers; never negative. */
 uint64_t netflow_lost(const struct netflow *f);

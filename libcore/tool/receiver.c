@@ -14,6 +14,8 @@
 #define SAY_NS UNITS_NS_PER_S
 #define BEHIND_NS (UNITS_NS_PER_S / 4)     /* blocks that are overdue by more are not written: nobody waits for them */
 #define RS_STORE_PACKETS 512u
+#define BRIEF_PACKETS 8u                   /* who has sent no more */
+#define BRIEF_NS (5 * UNITS_NS_PER_S)      /* and is silent for so long keeps nobody's place */
 
 static uint64_t next_random(uint64_t *state)
 {
@@ -40,10 +42,11 @@ enum err receiver_init(struct receiver *r, struct tool *t, struct writer *out, c
 	r->ssrc = (uint32_t)next_random(&r->random);
 	r->next_id = 1;
 	snprintf(r->cname, sizeof(r->cname), "weir-%08x", (unsigned)(uint32_t)next_random(&r->random));
+	r->n_places = o->max_senders + (o->max_senders + 1) / 2;
 	while (size < 2 * o->max_senders)
 		size *= 2;
 	r->index_mask = size - 1;
-	r->flows = calloc(o->max_senders, sizeof(*r->flows));
+	r->flows = calloc(r->n_places, sizeof(*r->flows));
 	r->index = calloc(size, sizeof(*r->index));
 	r->n_candidates = 4 * o->max_senders < 64 ? 64 : 4 * o->max_senders < RECEIVER_MAX_CANDIDATES ? 4 * o->max_senders : RECEIVER_MAX_CANDIDATES;
 	r->candidates = calloc(r->n_candidates, sizeof(*r->candidates));
@@ -62,7 +65,7 @@ enum err receiver_init(struct receiver *r, struct tool *t, struct writer *out, c
 
 void receiver_release(struct receiver *r)
 {
-	for (unsigned i = 0; r->flows && i < r->o.max_senders; i++)
+	for (unsigned i = 0; r->flows && i < r->n_places; i++)
 		netflow_release(&r->flows[i]);
 	varirate_release(&r->model);
 	free(r->flows);
@@ -72,8 +75,7 @@ void receiver_release(struct receiver *r)
 	free(r->rs_memory);
 }
 
-/* One line about what strangers do, a second at most. */
-static void say_rarely(struct receiver *r, int64_t now_ns, const char *thing, const char *text)
+void receiver_say_rarely(struct receiver *r, int64_t now_ns, const char *thing, const char *text)
 {
 	if (r->said_ns && now_ns - r->said_ns < SAY_NS) {
 		r->n_unsaid++;
@@ -93,7 +95,7 @@ void receiver_datagram(struct receiver *r, unsigned port, bool is_rtcp, const st
 	if (r->o.srtp) {
 		enum err e = is_rtcp ? srtp_session_unprotect_rtcp(r->o.srtp, bytes, &n_bytes) : srtp_session_unprotect(r->o.srtp, bytes, &n_bytes);
 		if (e == ERR_PEER)
-			say_rarely(r, arrival_ns, "srtp", "packets that are not of this key: another key, damage, or a stranger; dropped");
+			receiver_say_rarely(r, arrival_ns, "srtp", "packets that are not of this key: another key, damage, or a stranger; dropped");
 		if (e)
 			return;
 	}
@@ -112,7 +114,7 @@ static int64_t tick_pos(const struct netflow *f, int64_t tick, int64_t block_ns)
 
 static bool is_over(const struct receiver *r, const struct netflow *f, int64_t now_ns)
 {
-	if (now_ns - f->last_ns > NETFLOW_FORGET_NS)
+	if (now_ns - f->last_ns > (f->counts.packets <= BRIEF_PACKETS ? BRIEF_NS : NETFLOW_FORGET_NS))
 		return true;
 	return f->ending && !f->jitter.n_held && (!r->o.flow.retime || !f->playing);
 }
@@ -123,7 +125,7 @@ static enum err play_tick(struct receiver *r, int64_t tick_ns, bool out)
 
 	for (unsigned i = 0; i < r->n_flows; i++) {
 		struct netflow *f = &r->flows[i];
-		if (!f->used)
+		if (!f->used || f->joint)
 			continue;
 		int64_t pos = tick_pos(f, r->tick, r->o.flow.block_ns), end = tick_pos(f, r->tick + 1, r->o.flow.block_ns);
 		int64_t most = PACKET_MAX_PAYLOAD_BYTES / f->frame_bytes;
@@ -153,7 +155,7 @@ enum err receiver_run(struct receiver *r, int64_t now_ns, bool out)
 		struct netflow *f = &r->flows[i];
 		if (!f->used)
 			continue;
-		if (!r->o.flow.retime && out && (e = netflow_pass(f, now_ns)))
+		if (!r->o.flow.retime && out && !f->joint && (e = netflow_pass(f, now_ns)))
 			goto failed;
 		if (out && is_over(r, f, now_ns)) {
 			if ((e = netflow_end(f, PACKET_END_NORMAL)))
@@ -175,7 +177,7 @@ int64_t receiver_next_ns(const struct receiver *r)
 	if (r->o.flow.retime && r->start_ns + r->tick * r->o.flow.block_ns < next)
 		return r->start_ns + r->tick * r->o.flow.block_ns;
 	for (unsigned i = 0; !r->o.flow.retime && i < r->n_flows; i++) {
-		int64_t due = r->flows[i].used ? netflow_due_ns(&r->flows[i]) : INT64_MAX;
+		int64_t due = r->flows[i].used && !r->flows[i].joint ? netflow_due_ns(&r->flows[i]) : INT64_MAX;
 		if (due < next)
 			next = due;
 	}
@@ -199,15 +201,17 @@ bool receiver_idle(const struct receiver *r)
 
 enum err receiver_end(struct receiver *r, enum packet_end_reason reason)
 {
+	r->event = NULL; /* nobody leaves: we do */
 	for (unsigned i = 0; i < r->n_flows; i++) {
 		struct netflow *f = &r->flows[i];
-		enum err e = f->used ? netflow_end(f, reason) : ERR_OK;
+		bool was_used = f->used;
+		enum err e = was_used && !f->joint ? netflow_end(f, reason) : ERR_OK;
 		if (e) {
 			r->why = r->out->why;
 			return e;
 		}
-		if (!f->used && f->ssrc && f->counts.packets && f->ended)
-			continue;
+		if (was_used)
+			receiverflows_free(r, f); /* their counts are part of the last word */
 	}
 	return ERR_OK;
 }
@@ -223,7 +227,7 @@ void receiver_count(struct receiver *r, struct stats *s)
 		const struct netflow *f = &r->flows[i];
 		if (!f->used)
 			continue;
-		senders++;
+		senders += !f->is_joint;
 		received += f->counts.packets;
 		lost += netflow_lost(f);
 		recovered += f->counts.recovered;
@@ -236,7 +240,7 @@ void receiver_count(struct receiver *r, struct stats *s)
 		gaps += f->counts.gaps;
 		dropped += f->counts.dropped_frames;
 		frames_out += f->counts.frames_out;
-		double j_us = f->reception.jitter * 1e6 / f->format.clock_hz, d_us = jitter_depth_s(&f->jitter) * 1e6, ppm = drift_ppm(&f->jitter.drift);
+		double j_us = f->reception.jitter * 1e6 / f->format.clock_hz, d_us = netflow_depth_s(f) * 1e6, ppm = drift_ppm(&f->jitter.drift);
 		jitter_us = j_us > jitter_us ? j_us : jitter_us;
 		depth_us = d_us > depth_us ? d_us : depth_us;
 		most_ppm = ppm * ppm > most_ppm * most_ppm ? ppm : most_ppm;

@@ -62,7 +62,8 @@ struct receiver {
 	struct receiver_port ports[RECEIVER_MAX_PORTS];
 	unsigned n_ports;
 	struct varirate model;
-	struct netflow *flows;                     /* max_senders */
+	struct netflow *flows;                     /* max_senders, and half as many joint ones */
+	unsigned n_places;
 	unsigned n_flows;                          /* places that were ever used */
 	uint16_t *index;                           /* by a hash of the SSRC: place + 1 */
 	unsigned index_mask;
@@ -70,9 +71,9 @@ struct receiver {
 	uint32_t *candidate_ssrcs;                 /* of each, so that a flood of strangers is looked up quickly */
 	uint8_t candidate_buckets[RECEIVER_MAX_CANDIDATES];
 	uint16_t in_bucket[RECEIVER_N_BUCKETS];
-	unsigned n_candidates, n_known_candidates;
+	unsigned n_candidates, n_met;              /* places, and those that were ever used */
 	unsigned next_candidate;
-	int64_t joined_ns;                         /* new tracks are counted against time: see may_join() */
+	int64_t joined_ns;                         /* new tracks are counted against time: receiverflows_begin() */
 	uint16_t next_id;
 	/* the local timeline */
 	int64_t start_ns, tick;                    /* the next block is number tick */
@@ -105,6 +106,8 @@ void receiver_release(struct receiver *r);
 
 /* A number 0 ≤ x < 1, a new one each time. */
 double receiver_random(struct receiver *r);
+/* One line about what strangers do, a second at most. */
+void receiver_say_rarely(struct receiver *r, int64_t now_ns, const char *thing, const char *text);
 
 /* A datagram came to our port `port` (or, is_rtcp, to the one for RTCP beside it).  Its bytes are changed by decryption.  Role: io. */
 void receiver_datagram(struct receiver *r, unsigned port, bool is_rtcp, const struct dgram_addr *from, uint8_t *bytes, size_t n_bytes, int64_t arrival_ns);

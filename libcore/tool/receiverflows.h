@@ -15,6 +15,9 @@ void receiverflows_index(struct receiver *r);
 /* A candidate becomes a flow, or goes on where another was.  Returns: NULL: no place, or no memory; that is said. */
 struct netflow *receiverflows_begin(struct receiver *r, const struct receiver_candidate *c, const struct rtp_format *format, int64_t now_ns);
 
+/* A flow says what it is: it may turn out to be part of a track that is split. */
+void receiverflows_bind(struct receiver *r, struct netflow *f, const struct rtcp_binding *b, int64_t now_ns);
+
 /* A flow has ended: what it counted stays, its place is free. */
 void receiverflows_free(struct receiver *r, struct netflow *f);
 

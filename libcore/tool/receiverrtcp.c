@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define LOSS_REPORT_NS (UNITS_NS_PER_S / 4)
+#define REPORT_MOST_BYTES 512u
 
 /* ---- in ---- */
 
@@ -24,7 +25,7 @@ static void take_sdes(struct receiver *r, const struct rtcp_packet *p, const str
 	}
 }
 
-static void take_app(struct receiver *r, unsigned port, const struct rtcp_packet *p, const struct dgram_addr *from)
+static void take_app(struct receiver *r, unsigned port, const struct rtcp_packet *p, const struct dgram_addr *from, int64_t arrival_ns)
 {
 	struct rtcp_app a;
 	struct rtcp_binding b;
@@ -37,7 +38,7 @@ static void take_app(struct receiver *r, unsigned port, const struct rtcp_packet
 	if (r->o.srtp && srtp_session_hear(r->o.srtp, b.ssrc, b.roc, &why))
 		return;
 	if (f && dgram_same_host(&f->from, from)) {
-		netflow_bind(f, &b);
+		receiverflows_bind(r, f, &b, arrival_ns);
 	} else if (!f) {
 		struct receiver_candidate *c = receiverflows_candidate(r, b.ssrc, port, from);
 		c->binding = b;
@@ -75,7 +76,7 @@ void receiverrtcp_take(struct receiver *r, unsigned port, const struct dgram_add
 					netflow_bye(f);
 			break;
 		case RTCP_APP:
-			take_app(r, port, &p, from);
+			take_app(r, port, &p, from, arrival_ns);
 			break;
 		default:
 			break;
@@ -96,7 +97,7 @@ static void loss_of(struct netflow *f, int64_t now_ns, const struct rtcp_report 
 	f->told_recovered = f->counts.recovered;
 	f->told_late = f->jitter.counts.late;
 	l->jitter_us = (uint32_t)(f->reception.jitter * 1e6 / f->format.clock_hz);
-	l->depth_us = (uint32_t)(jitter_depth_s(&f->jitter) * 1e6);
+	l->depth_us = (uint32_t)(netflow_depth_s(f) * 1e6);
 	l->last_sr = report->last_sr;
 	l->delay_last_sr = report->delay_last_sr;
 }
@@ -109,7 +110,7 @@ static size_t report_to(struct receiver *r, struct netflow *f, int64_t now_ns, b
 	struct rtcp_report report = rtcp_reception_report(&f->reception, f->ssrc, now_ns);
 	struct rtcp_loss l;
 
-	if (rtcp_put_rr(&w, r->ssrc, &report, 1) || (whole && rtcp_put_sdes(&w, r->ssrc, r->cname, NULL)))
+	if (f->credit_bytes < REPORT_MOST_BYTES || rtcp_put_rr(&w, r->ssrc, &report, 1) || (whole && rtcp_put_sdes(&w, r->ssrc, r->cname, NULL)))
 		return 0;
 	if (f->is_weir) {
 		loss_of(f, now_ns, &report, &l);
@@ -120,6 +121,7 @@ static size_t report_to(struct receiver *r, struct netflow *f, int64_t now_ns, b
 	size_t n = w.n_bytes;
 	if (r->o.srtp && srtp_session_protect_rtcp(r->o.srtp, bytes, &n))
 		return 0;
+	f->credit_bytes -= n < f->credit_bytes ? n : f->credit_bytes;
 	r->send(r->user, f->port, &f->rtcp_from, bytes, n);
 	return n;
 }

@@ -1,5 +1,6 @@
 #include "tool/receiverrtp.h"
 
+#include "base/bytes.h"
 #include "tool/receiverflows.h"
 
 #include <string.h>
@@ -72,10 +73,14 @@ static bool take_repair(struct receiver *r, const struct dgram_addr *from, const
 {
 	if (p->payload_bytes < 14 || p->payload[0] != 1 || !p->payload[6] || p->payload[6] > RS_FLOWS_MAX || p->payload[7])
 		return false;
-	uint32_t ssrc = (uint32_t)p->payload[8] << 24 | (uint32_t)p->payload[9] << 16 | (uint32_t)p->payload[10] << 8 | p->payload[11];
-	const struct netflow *f = receiverflows_find(r, ssrc);
-	if (!f || !dgram_same_host(&f->from, from))
-		return false;
+	for (size_t i = 0, at = 8; i < p->payload[6]; i++, at += 6) {
+		if (at + 6 > p->payload_bytes)
+			return false;
+		const struct netflow *f = receiverflows_find(r, get_be32(p->payload + at));
+		/* Nobody repairs what is not his. */
+		if (f ? !dgram_same_host(&f->from, from) : i == 0)
+			return false;
+	}
 	return rs_decoder_repair(&r->rs, p->payload, p->payload_bytes) == ERR_OK;
 }
 
@@ -148,10 +153,12 @@ void receiverrtp_take(struct receiver *r, unsigned port, const struct dgram_addr
 			return;
 		}
 		f->from = f->rtcp_from = *from; /* it has moved */
+		f->credit_bytes = 0;
 	}
 	if (f && f->ending)
 		return;
 	if (f) {
+		f->credit_bytes += n_bytes;
 		take_packet(r, f, &p, arrival_ns);
 		if (r->rs.counts.n_repairs) {
 			rs_decoder_source(&r->rs, bytes, n_bytes);

@@ -17,6 +17,7 @@
 
 #define LINE_BYTES 256
 #define FIRST_ROOM 4096u
+#define FARTHEST_NS (INT64_MAX / 4)
 
 static enum err add(struct tracefile *t, size_t *room, int64_t delay_ns)
 {
@@ -92,8 +93,11 @@ static enum err add_datagram(struct tracefile *t, size_t *room, struct sender *s
 		return ERR_LIMIT;
 	while (!e && (int64_t)t->n <= place)
 		e = add(t, room, IMPAIRMENT_LOST);
-	if (!e && t->delays_ns[place] == IMPAIRMENT_LOST)
-		t->delays_ns[place] = d->arrival_ns - units_to_ns(rtp_unwrap_ts(&s->ts, r.ts), s->clock_hz, 1);
+	if (!e && t->delays_ns[place] == IMPAIRMENT_LOST) {
+		int64_t sent_ns = units_to_ns(rtp_unwrap_ts(&s->ts, r.ts), s->clock_hz, 1);
+		/* Timestamps of no clock end up too far apart, which is said of all of them. */
+		t->delays_ns[place] = sent_ns > FARTHEST_NS ? -FARTHEST_NS : sent_ns < -FARTHEST_NS ? FARTHEST_NS : d->arrival_ns - sent_ns;
+	}
 	return e;
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define OUT_PIPE_BYTES (64 << 10)    /* weir-stream(5), pipes: what audio may have to wait behind */
@@ -86,6 +87,18 @@ static void begin_live(struct videojoin *v)
 
 /* ---- one after another ---- */
 
+bool videojoin_comes_live(struct join *j)
+{
+	struct stat st;
+
+	for (unsigned i = 0; i < j->n_sources; i++) {
+		const struct input *in = join_input(j, i);
+		if (in && in->is_stream && in->reader.stream.flags & PACKET_STREAM_LIVE && (fstat(in->fd, &st) || !S_ISREG(st.st_mode)))
+			return true;
+	}
+	return false;
+}
+
 /* The first tracks are known, the video too: its number is the next one. */
 static enum err begin(struct videojoin *v, struct join *j)
 {
@@ -94,7 +107,7 @@ static enum err begin(struct videojoin *v, struct join *j)
 	struct videofeed *f = &v->feed;
 
 	v->has_begun = true;
-	v->is_live = v->options.live || (from && from->flags & PACKET_STREAM_LIVE);
+	v->is_live = v->options.live || videojoin_comes_live(j);
 	f->track.id = join_take_id(j);
 	if (!f->track.id)
 		return err_say(&j->why, ERR_LIMIT, f->name, "more than %u tracks", PACKET_MAX_TRACK);

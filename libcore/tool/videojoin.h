@@ -57,6 +57,9 @@ enum err videojoin_fill(struct videojoin *v, struct join *j) WEIR_MUSTUSE;
 /* The video's announcement if id is its track, else join_track()'s. */
 const struct track *videojoin_track(struct videojoin *v, struct join *j, uint16_t id);
 
+/* Is one of the inputs live?  A stream that was live when it was recorded is not live any more. */
+bool videojoin_comes_live(struct join *j);
+
 /* Is what goes out live?  Holds once the first packet was handed out. */
 bool videojoin_is_live(const struct videojoin *v);
 

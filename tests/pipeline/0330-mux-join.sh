@@ -69,7 +69,7 @@ slow()
 	capture -d 10s -r 48000 gen:count >a.weir
 	mux a.weir quiet >out.weir &
 	local pid=$!
-	wait_for 10 eval '[ "$(bytes_of out.weir)" -gt 900000 ]'
+	wait_for 10 eval '[ "$(bytes_of out.weir)" -gt 3840000 ]'
 	kill -TERM $pid
 	expect_status 0 wait $pid
 	inspect --verify out.weir >out || :

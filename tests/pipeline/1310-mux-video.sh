@@ -290,6 +290,22 @@ live_frames_are_placed_by_the_clock()
 	inspect --verify v.weir >out
 }
 
+a_recording_is_not_live_any_more()
+{
+	local size=$((64 * 48 * 4))
+	frames make in.raw frames=60 bytes=$size
+	mkfifo v
+	cat in.raw >v &
+	mux --live --video v,64x48,rgba,30 </dev/null >live.weir
+	json <(inspect --json live.weir) 'lines[0]["live"]' | grep -qx true
+	# Beside it nothing is dropped or placed by the clock, however fast or slow it comes.
+	mux --video in.raw,64x48,rgba,30,name=b live.weir | demux -t b -o out.raw 2>said
+	same in.raw out.raw
+	contains said "60 frames of 64x48 rgba at 30/1 a second"
+	grep -q missing said && fail "$(cat said)"
+	return 0
+}
+
 interrupted_mux_ends_whole()
 {
 	local size=$((320 * 240 * 4))
@@ -334,6 +350,7 @@ test_case "usage is checked" usage_is_checked
 test_case "live, a reader that stands still loses whole frames, all counted" stopped_reader_loses_whole_frames
 test_case "offline a reader that stands still loses nothing" offline_loses_nothing_to_a_stopped_reader
 test_case "live frames are placed by the clock" live_frames_are_placed_by_the_clock
+test_case "a recording is not live any more" a_recording_is_not_live_any_more
 test_case "an interrupted mux ends whole" interrupted_mux_ends_whole
 pictures_in_a_pipe_of_their_own()
 {

@@ -185,6 +185,52 @@ static void test_limits_of_files_do_not_apply(void)
 	}
 }
 
+/* One thread on both sides: what lies in it is the same before and after, wherever it lay. */
+static void test_rewind_keeps_what_is_there(void)
+{
+	struct ring r;
+	struct err_why why = {0};
+	uint8_t *at;
+	uint8_t next_in = 0, next_out = 0;
+	unsigned n_rewound = 0;
+
+	CHECK_OK(ring_init(&r, 4096, &why));
+	for (unsigned round = 0; round < 20000; round++) {
+		size_t room = ring_room(&r, &at), in = (round * 2654435761u >> 20) % 1500;
+		for (size_t i = 0; i < (in < room ? in : room); i++)
+			at[i] = next_in++;
+		ring_commit(&r, in < room ? in : room);
+		size_t held = ring_peek(&r, &at), out = (round * 40503u >> 3) % 1500;
+		out = out < held ? out : held;
+		for (size_t i = 0; i < out; i++)
+			if (at[i] != next_out++)
+				CHECK_EQ(at[i], (uint8_t)(next_out - 1));
+		ring_consume(&r, out);
+		ring_peek(&r, &at);
+		uint8_t *before = at;
+		ring_rewind(&r, 600, 1000);
+		CHECK_EQ(ring_peek(&r, &at), held - out);
+		CHECK_EQ(ring_room(&r, &before), r.size_bytes - (held - out));
+		n_rewound += at == r.bytes && held > out;
+	}
+	CHECK(n_rewound > 100);
+	/* Too much to move, or too near to the front: it stays. */
+	ring_consume(&r, ring_peek(&r, &at));
+	ring_rewind(&r, 0, 1);
+	ring_commit(&r, 2000);
+	ring_consume(&r, 500);
+	ring_rewind(&r, 600, 100);
+	ring_peek(&r, &at);
+	CHECK_EQ((uintptr_t)(at - r.bytes), 500);
+	ring_rewind(&r, 4000, 501);
+	ring_peek(&r, &at);
+	CHECK_EQ((uintptr_t)(at - r.bytes), 500);
+	ring_rewind(&r, 4000, 500);
+	ring_peek(&r, &at);
+	CHECK(at == r.bytes);
+	ring_release(&r);
+}
+
 int main(void)
 {
 	CHECK_RUN(test_size_is_a_power_of_two_of_pages);
@@ -193,6 +239,7 @@ int main(void)
 	CHECK_RUN(test_both_halves_are_one_memory);
 	CHECK_RUN(test_bytes_come_out_as_they_went_in);
 	CHECK_RUN(test_indices_pass_32_and_64_bits);
+	CHECK_RUN(test_rewind_keeps_what_is_there);
 	CHECK_RUN(test_between_two_threads);
 	CHECK_RUN(test_limits_of_files_do_not_apply);
 	return check_end();

@@ -1,0 +1,111 @@
+#!/bin/bash
+# Playing together over a network: click in to click out through netsend, loopback and netrecv, on JACK at 64 frames.
+#
+# Half of a millisecond decides here, and other programs may have the processors: each case has three tries, and what the figures
+# were is printed.  Where it is allowed the tools run before ordinary programs, as those who play would have it.
+. "$(dirname "$0")/live.sh"
+
+have jackd && have jack_lsp || skip_all "jackd is not installed"
+has_device jack || skip_all "this build has no JACK support"
+flags=$(pkg-config --cflags --libs jack 2>/dev/null) || skip_all "there is no jack.pc to build the clicking client with"
+"${CC:-cc}" -O2 -o "$lib_scratch/click" "$TOP/tests/live/click.c" $flags || skip_all "the clicking client cannot be built"
+
+first=
+chrt -f 20 true 2>/dev/null && first="chrt -f 20"
+
+# through CODED RECEIVER… -- SENDER…: 30 clicks into capture, through the sender's filter if there is one, netsend, the receiver's
+# options, its filter if there is one, and play; as delays.json.
+through() # coded|- PLAY_LATENCY "NETRECV OPTIONS" "FILTER BEFORE" "FILTER BEHIND"
+{
+	local port clicker player capturer pids=() coded=$1
+	[ "$coded" != - ] || coded=
+	port=$((20000 + RANDOM % 10000))
+	rm -f captured coded sent heard
+	mkfifo captured coded heard decoded
+	"$lib_scratch/click" 30 4800 $coded >clicks &
+	clicker=$!
+	wait_for 20 jack_lists click:out
+	if [ -n "$5" ]; then
+		$first $5 -q <heard >decoded &
+		pids+=($!)
+		$first play --latency "$2" jack:click --stats=0.5 --stats-file play.json <decoded 2>play.err &
+	else
+		$first play --latency "$2" jack:click --stats=0.5 --stats-file play.json <heard 2>play.err &
+	fi
+	player=$!
+	$first netrecv -q $3 "rtp://127.0.0.1:$port" --stats=0.5 --stats-file recv.json >heard 2>recv.err &
+	pids+=($!)
+	wait_for 20 listens "$port"
+	if [ -n "$4" ]; then
+		$first $4 -q <captured >coded &
+		pids+=($!)
+		$first netsend -q "rtp://127.0.0.1:$port" <coded 2>send.err &
+	else
+		$first netsend -q "rtp://127.0.0.1:$port" <captured 2>send.err &
+	fi
+	pids+=($!)
+	$first capture -q jack:click --stats=0.5 --stats-file capture.json >captured 2>capture.err &
+	capturer=$!
+	ends "$clicker" 60
+	kill -INT "$player" "${pids[0]}" 2>/dev/null || :
+	ends "$player" 20
+	kill -INT "$capturer" 2>/dev/null || :
+	ends "$capturer" 20
+	for p in "${pids[@]}"; do
+		kill -INT "$p" 2>/dev/null || :
+		ends "$p" 20
+	done
+	rm -f captured coded heard decoded
+	"$PYTHON" - <<'PY'
+import json
+lines = open("clicks").read().split()
+d = sorted(int(l) for l in lines if l != "lost")
+def counted(name):
+    """What was added from the third second on: before that clocks and depth settle."""
+    rows = [json.loads(l) for l in open(name)]
+    rows = [r for r in rows[:-1]] or rows
+    return lambda key: rows[-1].get(key, 0) - rows[min(5, len(rows) - 1)].get(key, 0)
+play, recv, capture = counted("play.json"), counted("recv.json"), counted("capture.json")
+json.dump({"lost": lines.count("lost"), "median": d[len(d) // 2] if d else 10**9, "least": d[0] if d else 10**9, "most": d[-1] if d else 10**9,
+    "underruns": play("underruns"), "late_cycles": play("late") + capture("late"), "late_packets": recv("late_packets"),
+    "concealed": recv("concealed_frames"), "allocs": recv("allocs")}, open("delays.json", "w"))
+PY
+}
+
+listens() # PORT
+{
+	command grep -qi ":$(printf %04X "$1") " /proc/net/udp
+}
+
+# within MOST_FRAMES NAME ARGUMENTS OF through: the median, in the best of three tries; and without a glitch where the server itself was
+# never late.
+within()
+{
+	local most=$1 name=$2 try
+	shift 2
+	start_jack 64 2
+	for try in 1 2 3; do
+		through "$@"
+		echo "$name, try $try: $(cat delays.json)" >>"$lib_scratch/summary"
+		[ "$(json delays.json 'd["median"]')" -gt "$most" ] || [ "$(json delays.json 'd["underruns"] + d["late_packets"]')" != 0 ] || break
+	done
+	stop_jack
+	between "$(json delays.json 'd["median"]')" 64 "$most" "frames from click to click"
+	between "$(json delays.json 'd["lost"]')" 0 5 "clicks that were lost"
+	eq "$(json delays.json 'd["allocs"]')" 0 "heap calls of netrecv while it runs"
+	if [ "$(json delays.json 'd["late_cycles"]')" = 0 ] && [ -n "$first" ]; then
+		eq "$(json delays.json 'd["underruns"]')" 0 "times that play had nothing"
+		eq "$(json delays.json 'd["late_packets"]')" 0 "packets that came too late"
+	else
+		echo "$name: the server was late, or ordinary threads: glitches are not counted against it" >>"$lib_scratch/summary"
+	fi
+}
+
+opus="encode --frame 2.5ms --application lowdelay"
+
+test_case "PCM: 4.5 ms" within 216 "PCM" - 80smp "--latency 1.5ms" "" ""
+test_case "PCM passed on as it comes: 3 ms" within 144 "PCM passed on" - 64smp "--no-retime --latency 1.5ms" "" ""
+test_case "Opus of 2.5 ms, 5 ms of them the codec's: 9 ms" within 432 "Opus" coded 80smp "--latency 2.5ms" "$opus" ""
+test_case "Opus passed on, and decoded behind: 8 ms" within 384 "Opus passed on" coded 64smp "--no-retime --latency 2ms" "$opus" decode
+sed 's/^/# /' "$lib_scratch/summary" 2>/dev/null
+done_testing
