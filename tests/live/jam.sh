@@ -11,7 +11,10 @@ flags=$(pkg-config --cflags --libs jack 2>/dev/null) || skip_all "there is no ja
 "${CC:-cc}" -O2 -o "$lib_scratch/click" "$TOP/tests/live/click.c" $flags || skip_all "the clicking client cannot be built"
 
 first=
-chrt -f 20 true 2>/dev/null && first="chrt -f 20"
+if chrt -f 20 true 2>/dev/null; then
+	first="chrt -f 20"
+	jack_way="-R -P 30"
+fi
 
 # through CODED RECEIVER… -- SENDER…: 30 clicks into capture, through the sender's filter if there is one, netsend, the receiver's
 # options, its filter if there is one, and play; as delays.json.

@@ -99,7 +99,8 @@ jack_slot()
 	JACK_DEFAULT_SERVER=weir-test-$n
 }
 
-# start_jack PERIOD CHANNELS: a server without hardware, that waits for its clients (so a loaded machine loses nothing).
+# start_jack PERIOD CHANNELS: a server without hardware, that waits for its clients (so a loaded machine loses nothing).  jack_way: how its
+# threads are scheduled, as ordinary ones if not set.
 start_jack()
 {
 	[ -n "${jack_lock-}" ] || jack_slot
@@ -107,7 +108,7 @@ start_jack()
 	local try
 	# One that was killed keeps its name until somebody has waited for it.
 	for try in 1 2 3 4 5; do
-		jackd -r -S -t 30000 -n "$JACK_DEFAULT_SERVER" -d dummy -r 48000 -p "$1" -C "$2" -P "$2" >jackd.log 2>&1 {jack_lock}>&- &
+		jackd ${jack_way:--r} -S -t 30000 -n "$JACK_DEFAULT_SERVER" -d dummy -r 48000 -p "$1" -C "$2" -P "$2" >jackd.log 2>&1 {jack_lock}>&- &
 		jack_pid=$!
 		(wait_for 30 jack_is_up "$jack_pid") && return 0
 		command grep -q 'already active' jackd.log || break

