@@ -3,9 +3,19 @@
 
 #include <string.h>
 
+#define SPARE_FRAMES 8u /* with an interpolator before the ring, whose phase moves: so much beyond what a callback takes */
+
 static void add(atomic_uint_fast64_t *counter, uint64_t n)
 {
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_relaxed);
+}
+
+/* What must be there to begin, when n_frames are taken at once. */
+static uint32_t enough(const struct livesink *l, uint32_t n_frames)
+{
+	uint32_t least = n_frames + SPARE_FRAMES;
+
+	return !l->follows || l->threshold_frames > least ? l->threshold_frames : least;
 }
 
 /*
@@ -14,7 +24,7 @@ static void add(atomic_uint_fast64_t *counter, uint64_t n)
  */
 static size_t skip(struct livesink *l, size_t there, uint32_t n_frames)
 {
-	uint32_t keep = l->threshold_frames > n_frames ? l->threshold_frames : n_frames;
+	uint32_t keep = enough(l, n_frames) > n_frames ? enough(l, n_frames) : n_frames;
 	size_t n;
 
 	if (there < l->window_low_frames)
@@ -46,7 +56,7 @@ WEIR_DEADLINE uint32_t livesink_begin(struct livesink *l, uint32_t n_frames, con
 	size_t there = ring_peek(&l->ring, &bytes) / l->frame_bytes;
 
 	l->saw_end = ended;
-	if (l->starved && !ended && there < l->threshold_frames)
+	if (l->starved && !ended && there < enough(l, n_frames))
 		return 0;
 	if (l->starved || !l->taken_any)
 		begin_settling(l);

@@ -36,6 +36,8 @@ struct flow {
 	uint8_t gen;             /* of the binding */
 	bool is_over;            /* the track has ended, or was replaced; what waits is still sent */
 	bool has_left;           /* BYE was said */
+	uint8_t n_byes;          /* so often: a datagram may be lost */
+	int64_t bye_ns;          /* last */
 	uint32_t rate_hz;
 	uint32_t packet_frames;  /* usual, for the SDP; Opus: of the first packet */
 	uint16_t all_channels;

@@ -388,6 +388,7 @@ static void begin_counting(struct hearing *h)
 		{ "reordered", &h->receiver.counts.reordered }, { "duplicate", &h->receiver.counts.duplicate }, { "jitter_us", &h->receiver.counts.jitter_us },
 		{ "depth_us", &h->receiver.counts.depth_us }, { "refused", &h->receiver.counts.refused }, { "strangers", &h->receiver.counts.strangers },
 		{ "senders", &h->receiver.counts.senders }, { "auth_failed", &h->receiver.counts.forged }, { "replayed", &h->receiver.counts.replayed },
+		{ "unsent_frames", &h->receiver.counts.unsent_frames },
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(keys); i++)

@@ -288,6 +288,18 @@ static enum jitter_put put(struct netflow *f, int64_t pos, int64_t seq, uint16_t
 	return jitter_put(&f->jitter, &p);
 }
 
+/* What was filled in behind the last packet: was it ever sent? */
+static void settle_open(struct netflow *f, bool unsent)
+{
+	if (unsent) {
+		f->counts.unsent_frames += f->open_frames;
+	} else {
+		f->counts.concealed_frames += f->open_frames;
+		f->counts.lost_frames += f->open_frames;
+	}
+	f->open_frames = 0;
+}
+
 bool netflow_packet(struct netflow *f, const struct rtp *r, int64_t arrival_ns)
 {
 	int64_t seq = rtp_unwrap_seq(&f->seq, r->seq), pos = rtp_peek_ts(&f->ts, r->ts);
@@ -307,6 +319,7 @@ bool netflow_packet(struct netflow *f, const struct rtp *r, int64_t arrival_ns)
 		enum assembly_put part = put_part(f, part_pos(f, r->ts), frames, r->payload, follows, false, arrival_ns);
 		return part == ASSEMBLY_WHOLE || part == ASSEMBLY_KEPT;
 	}
+	settle_open(f, follows);
 	enum jitter_put put_ = put(f, pos, seq, follows ? JITTER_FOLLOWS : 0, r->payload, r->payload_bytes, arrival_ns);
 	if (put_ != JITTER_STRAY)
 		rtp_unwrap_ts(&f->ts, r->ts);
@@ -578,6 +591,25 @@ static float *room_for(struct netflow *f, uint32_t n_frames)
 	return f->fifo_frames + n_frames <= f->fifo_room ? f->fifo + (size_t)f->fifo_frames * f->format.channels : NULL;
 }
 
+/*
+ * Frames of a part that are heard, from *first on: those before the track's first position only start the decoder, those behind
+ * its end are the rest of a packet.
+ */
+static uint32_t heard_of(const struct netflow *f, const struct jitter_part *part, uint32_t *first)
+{
+	int64_t base, begin = part->pos + part->skip_frames, end = begin + part->frames;
+
+	*first = 0;
+	if (f->format.codec != RTP_CODEC_OPUS || !bound_base(f, &base))
+		return part->frames;
+	int64_t first_pos = f->binding.first_pos - base;
+	if (!f->playing && first_pos > begin && first_pos - begin <= OPUSDEC_MAX_FRAMES)
+		*first = first_pos < end ? (uint32_t)(first_pos - begin) : part->frames;
+	if (f->ending && f->binding.end_pos != RTCP_UNKNOWN_POS && f->binding.end_pos - base < end)
+		end = f->binding.end_pos - base > begin + *first ? f->binding.end_pos - base : begin + *first;
+	return (uint32_t)(end - begin) - *first;
+}
+
 /* Decode the packet's frames behind those in the fifo. */
 static void play_packet(struct netflow *f, const struct jitter_part *part)
 {
@@ -609,10 +641,14 @@ static void play_packet(struct netflow *f, const struct jitter_part *part)
 	}
 	if (part->skip_frames)
 		memmove(to, to + (size_t)part->skip_frames * channels, (size_t)part->frames * channels * sizeof(float));
-	conceal_play(&f->conceal, to, part->frames);
-	f->fifo_frames += part->frames;
 	f->play_media_pos = part->pos + frames;
-	f->playing = true;
+	uint32_t first, heard = heard_of(f, part, &first);
+	if (first)
+		memmove(to, to + (size_t)first * channels, (size_t)heard * channels * sizeof(float));
+	f->lead_frames += first;
+	conceal_play(&f->conceal, to, heard);
+	f->fifo_frames += heard;
+	f->playing = f->playing || heard;
 	if (recovered_of(f, part) == PACKET_CONCEALED)
 		f->marked_frames = f->fifo_frames + VARIRATE_AHEAD_FRAMES + 1;
 }
@@ -657,8 +693,12 @@ static void play_hole(struct netflow *f, uint32_t frames, const struct jitter_pa
 		f->play_media_pos = part->pos + frames;
 	if (part->what == JITTER_MISSING && part->silent)
 		return;
-	f->counts.concealed_frames += frames;
-	f->counts.lost_frames += part->what == JITTER_MISSING ? frames : 0;
+	if (part->what == JITTER_MISSING && !f->jitter.n_held) {
+		f->open_frames += frames;
+	} else {
+		f->counts.concealed_frames += frames;
+		f->counts.lost_frames += part->what == JITTER_MISSING ? frames : 0;
+	}
 	f->marked_frames = f->fifo_frames + VARIRATE_AHEAD_FRAMES + 1;
 }
 
@@ -672,13 +712,13 @@ static void consume(struct netflow *f, size_t n)
 /* What is held before the output: frames taken from the buffer and not played, a fraction too. */
 static double held_frames(const struct netflow *f)
 {
-	return f->playing && !f->draining ? f->fifo_frames + varirate_behind_frames(&f->rate) : 0;
+	return f->lead_frames + (f->playing && !f->draining ? f->fifo_frames + varirate_behind_frames(&f->rate) : 0);
 }
 
 /* The end, or a pause: what the interpolator still holds comes out with silence behind it. */
 static void drain(struct netflow *f)
 {
-	double left = ceil(held_frames(f) - 0.001);
+	double left = ceil(held_frames(f) - f->lead_frames - 0.001);
 	float *to = room_for(f, 2 * VARIRATE_TAPS);
 
 	f->draining = true;
@@ -692,7 +732,7 @@ static void drain(struct netflow *f)
 static void fall_silent(struct netflow *f)
 {
 	f->playing = f->draining = false;
-	f->fifo_frames = 0;
+	f->fifo_frames = f->lead_frames = 0;
 	varirate_reset(&f->rate);
 	conceal_reset(&f->conceal);
 }
@@ -709,6 +749,12 @@ static uint32_t fill(struct netflow *f, uint32_t n, uint32_t *lead)
 	*lead = 0;
 	while (*lead + made < n) {
 		uint32_t wanted = n - *lead - made;
+		if (f->lead_frames && !made) {
+			uint32_t silent = f->lead_frames < wanted ? f->lead_frames : wanted;
+			*lead += silent;
+			f->lead_frames -= silent;
+			continue;
+		}
 		size_t need = varirate_need(&f->rate, wanted);
 		if (f->draining && f->drain_frames < wanted)
 			wanted = f->drain_frames;
@@ -726,13 +772,15 @@ static uint32_t fill(struct netflow *f, uint32_t n, uint32_t *lead)
 			continue;
 		}
 		struct jitter_part part;
-		give_up(f, f->jitter.next_pos + wanted);
+		if (f->is_joint && f->jitter.state != JITTER_IDLE)
+			give_up(f, f->jitter.next_pos + wanted - f->jitter.hold_frames);
 		jitter_take(&f->jitter, f->playing ? (uint32_t)(need - f->fifo_frames) : wanted, &part);
 		if (part.what == JITTER_PACKET) {
 			play_packet(f, &part);
 		} else if (part.what == JITTER_WAIT) {
 			if (!f->playing)
 				break;
+			settle_open(f, false);
 			drain(f);
 		} else if (f->playing) {
 			play_hole(f, part.frames, &part);

@@ -38,7 +38,7 @@ struct netflow_options {
 };
 
 struct netflow_counts {
-	uint64_t packets, frames_out, gaps, lost_frames, concealed_frames, recovered, dropped_frames, refused, unplayed_red;
+	uint64_t packets, frames_out, gaps, lost_frames, concealed_frames, recovered, dropped_frames, refused, unplayed_red, unsent_frames;
 };
 
 struct netflow {
@@ -101,6 +101,8 @@ struct netflow {
 	uint64_t marked_frames;        /* of those still on the way to the output: concealed up to here */
 	int64_t play_media_pos;        /* of the end of the fifo */
 	bool playing;                  /* the fifo and the interpolator hold sound */
+	uint32_t lead_frames;          /* before the first that sounds: of Opus, what its decoder needs to begin */
+	uint32_t open_frames;          /* filled in behind all that came: lost, or never sent; the next packet says it */
 	bool draining;                 /* and nothing follows: so much of it is still to come out */
 	uint32_t drain_frames;
 	uint8_t scratch[NETFLOW_MAX_PAYLOAD_BYTES];

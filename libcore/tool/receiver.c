@@ -220,7 +220,7 @@ void receiver_count(struct receiver *r, struct stats *s)
 {
 	uint64_t received = r->ended_received, lost = r->ended_lost, recovered = r->ended_recovered, concealed = r->ended_concealed, late = r->ended_late,
 		reordered = r->ended_reordered, duplicate = r->ended_duplicate, refused = r->ended_refused, senders = 0, lost_frames = r->ended_lost_frames,
-		gaps = r->ended_gaps, dropped = r->ended_dropped, frames_out = r->ended_out;
+		gaps = r->ended_gaps, dropped = r->ended_dropped, frames_out = r->ended_out, unsent = r->ended_unsent;
 	double jitter_us = 0, depth_us = 0, most_ppm = 0;
 
 	for (unsigned i = 0; i < r->n_flows; i++) {
@@ -240,6 +240,7 @@ void receiver_count(struct receiver *r, struct stats *s)
 		gaps += f->counts.gaps;
 		dropped += f->counts.dropped_frames;
 		frames_out += f->counts.frames_out;
+		unsent += f->counts.unsent_frames;
 		double j_us = f->reception.jitter * 1e6 / f->format.clock_hz, d_us = netflow_depth_s(f) * 1e6, ppm = drift_ppm(&f->jitter.drift);
 		jitter_us = j_us > jitter_us ? j_us : jitter_us;
 		depth_us = d_us > depth_us ? d_us : depth_us;
@@ -256,6 +257,7 @@ void receiver_count(struct receiver *r, struct stats *s)
 	stats_set(&r->counts.depth_us, depth_us > 0 ? (uint64_t)depth_us : 0);
 	stats_set(&r->counts.refused, refused);
 	stats_set(&r->counts.senders, senders);
+	stats_set(&r->counts.unsent_frames, unsent);
 	if (r->o.srtp) {
 		stats_set(&r->counts.forged, r->o.srtp->counts.n_forged);
 		stats_set(&r->counts.replayed, r->o.srtp->counts.n_replayed);

@@ -39,7 +39,7 @@ typedef void receiver_send(void *user, unsigned port, const struct dgram_addr *t
 
 struct receiver_counts {
 	atomic_uint_fast64_t received, lost, recovered, concealed_frames, late_packets, reordered, duplicate, jitter_us, depth_us, refused, strangers, senders,
-		forged, replayed;
+		forged, replayed, unsent_frames;
 };
 
 struct receiver_candidate {
@@ -95,7 +95,7 @@ struct receiver {
 	uint64_t n_unsaid;
 	bool said_full, said_unknown;
 	uint64_t ended_received, ended_lost, ended_recovered, ended_concealed, ended_late, ended_reordered, ended_duplicate, ended_refused, ended_lost_frames, ended_gaps,
-		ended_dropped, ended_out;
+		ended_dropped, ended_out, ended_unsent;
 	struct receiver_counts counts;
 	struct err_why why;
 };

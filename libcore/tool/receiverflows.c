@@ -47,6 +47,7 @@ void receiverflows_free(struct receiver *r, struct netflow *f)
 	r->ended_gaps += f->counts.gaps;
 	r->ended_dropped += f->counts.dropped_frames;
 	r->ended_out += f->counts.frames_out;
+	r->ended_unsent += f->counts.unsent_frames;
 	f->used = false;
 	if (r->o.srtp && !f->is_joint)
 		srtp_session_forget(r->o.srtp, f->ssrc);

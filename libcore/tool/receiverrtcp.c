@@ -25,7 +25,7 @@ static void take_sdes(struct receiver *r, const struct rtcp_packet *p, const str
 	}
 }
 
-static void take_app(struct receiver *r, unsigned port, const struct rtcp_packet *p, const struct dgram_addr *from, int64_t arrival_ns)
+static void take_app(struct receiver *r, unsigned port, const struct rtcp_packet *p, const struct dgram_addr *from, bool leaves, int64_t arrival_ns)
 {
 	struct rtcp_app a;
 	struct rtcp_binding b;
@@ -34,6 +34,8 @@ static void take_app(struct receiver *r, unsigned port, const struct rtcp_packet
 		return;
 	struct netflow *f = receiverflows_find(r, b.ssrc);
 	struct err_why why;
+	if (!f && leaves)
+		return; /* a BYE that was said again: it has gone */
 	/* It is authentic by now: one who joins learns the roll-over counter here. */
 	if (r->o.srtp && srtp_session_hear(r->o.srtp, b.ssrc, b.roc, &why))
 		return;
@@ -58,6 +60,10 @@ void receiverrtcp_take(struct receiver *r, unsigned port, const struct dgram_add
 		return;
 	}
 	rtcp_timer_heard(&r->timer, n_bytes);
+	bool leaves = false;
+	while (rtcp_next(bytes, n_bytes, &offset, &p) == ERR_OK)
+		leaves = leaves || p.type == RTCP_BYE;
+	offset = 0;
 	while (rtcp_next(bytes, n_bytes, &offset, &p) == ERR_OK) {
 		struct netflow *f;
 		switch (p.type) {
@@ -76,7 +82,7 @@ void receiverrtcp_take(struct receiver *r, unsigned port, const struct dgram_add
 					netflow_bye(f);
 			break;
 		case RTCP_APP:
-			take_app(r, port, &p, from, arrival_ns);
+			take_app(r, port, &p, from, leaves, arrival_ns);
 			break;
 		default:
 			break;

@@ -3,6 +3,7 @@
 #include "base/cpu.h"
 #include "net/secret.h"
 #include "rt/clock.h"
+#include "rt/wake.h"
 #include "tool/sendout.h"
 #include "tool/sendrtcp.h"
 
@@ -421,9 +422,13 @@ void sender_bye(struct sender *s)
 	int64_t now_ns = clock_now_ns();
 
 	sendout_finish_block(s);
-	for (unsigned i = 0; i < s->n_flows && s->begun; i++) {
-		if (!s->flows[i]->has_left)
-			sendrtcp_say(s, i, true, now_ns);
+	for (unsigned times = 0; times < SENDRTCP_BYES && s->begun && s->o.rtcp != SENDER_RTCP_OFF; times++) {
+		if (times)
+			wake_sleep_until(now_ns += SENDRTCP_BYE_NS, NULL);
+		for (unsigned i = 0; i < s->n_flows; i++) {
+			if (s->flows[i]->n_byes <= times)
+				sendrtcp_say(s, i, true, now_ns);
+		}
 	}
 }
 

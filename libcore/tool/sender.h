@@ -93,6 +93,7 @@ struct sender {
 	/* RTCP */
 	struct rtcp_timer timer;
 	int64_t binding_ns;              /* when the next binding is due */
+	int64_t byes_ns;                 /* when a BYE is to be said again; INT64_MAX: none is */
 	int64_t begun_ns;
 	struct dgram_batch batch;
 	struct sender_receiver receivers[SENDER_MAX_RECEIVERS];
@@ -144,7 +145,7 @@ int64_t sender_work(struct sender *s);
 /* The sockets, for poll(2).  Returns: how many of p were filled, at most SENDER_MAX_URLS. */
 unsigned sender_polls(const struct sender *s, struct pollfd *p);
 
-/* BYE for every flow (section 6.6).  Role: io. */
+/* BYE for every flow (section 6.6), three times in 40 ms.  Role: io; waits for that. */
 void sender_bye(struct sender *s);
 
 /* Seconds of the line that are sent. */

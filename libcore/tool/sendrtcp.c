@@ -25,6 +25,7 @@ void sendrtcp_begin(struct sender *s, int64_t now_ns)
 	/* The first packet of a flow says its binding itself. */
 	s->begun_ns = now_ns;
 	s->binding_ns = now_ns + BINDING_NS;
+	s->byes_ns = INT64_MAX;
 	rtcp_timer_init(&s->timer, bandwidth_bps(s, now_ns), true, FIRST_BYTES, now_ns, sender_random(s));
 }
 
@@ -76,7 +77,11 @@ void sendrtcp_say(struct sender *s, unsigned flow, bool bye, int64_t now_ns)
 		sendout_queue(s, flow, bytes, n_bytes, true, true);
 		sendout_flush(s);
 	}
-	s->flows[flow]->has_left |= bye;
+	if (bye) {
+		s->flows[flow]->has_left = true;
+		s->flows[flow]->n_byes++;
+		s->flows[flow]->bye_ns = now_ns;
+	}
 	rtcp_timer_heard(&s->timer, n_bytes + UDP_BYTES);
 }
 
@@ -113,12 +118,38 @@ static unsigned living_flows(const struct sender *s)
 	return n;
 }
 
+static int64_t next_of(const struct sender *s)
+{
+	int64_t next_ns = s->binding_ns < s->timer.next_ns ? s->binding_ns : s->timer.next_ns;
+
+	return s->byes_ns < next_ns ? s->byes_ns : next_ns;
+}
+
+/* BYE again, of flows that have left while others go on.  Returns: when to come again. */
+static int64_t repeat_byes(struct sender *s, int64_t now_ns)
+{
+	int64_t next_ns = INT64_MAX;
+
+	for (unsigned i = 0; i < s->n_flows; i++) {
+		const struct flow *f = s->flows[i];
+		if (!f->has_left || f->n_byes >= SENDRTCP_BYES)
+			continue;
+		if (now_ns - f->bye_ns >= SENDRTCP_BYE_NS)
+			sendrtcp_say(s, i, true, now_ns);
+		if (f->n_byes < SENDRTCP_BYES && f->bye_ns + SENDRTCP_BYE_NS < next_ns)
+			next_ns = f->bye_ns + SENDRTCP_BYE_NS;
+	}
+	return next_ns;
+}
+
 int64_t sendrtcp_work(struct sender *s, int64_t now_ns)
 {
 	if (s->o.rtcp == SENDER_RTCP_OFF || s->n_flows == 0)
 		return INT64_MAX;
+	if (now_ns >= s->byes_ns)
+		s->byes_ns = repeat_byes(s, now_ns);
 	if (now_ns < s->binding_ns && now_ns < s->timer.next_ns)
-		return s->binding_ns < s->timer.next_ns ? s->binding_ns : s->timer.next_ns;
+		return next_of(s);
 	unsigned n_flows = living_flows(s), n_receivers = count_receivers(s, now_ns);
 	s->timer.bandwidth_bps = bandwidth_bps(s, now_ns);
 	rtcp_timer_members(&s->timer, n_flows + n_receivers, n_flows, now_ns);
@@ -127,13 +158,15 @@ int64_t sendrtcp_work(struct sender *s, int64_t now_ns)
 		for (unsigned i = 0; i < s->n_flows; i++) {
 			if (!s->flows[i]->has_left)
 				sendrtcp_say(s, i, flow_is_done(s->flows[i]), now_ns);
+			if (s->flows[i]->n_byes && s->flows[i]->n_byes < SENDRTCP_BYES && s->flows[i]->bye_ns + SENDRTCP_BYE_NS < s->byes_ns)
+				s->byes_ns = s->flows[i]->bye_ns + SENDRTCP_BYE_NS;
 		}
 		rtcp_timer_sent(&s->timer, (size_t)s->timer.average_bytes, now_ns, sender_random(s));
 		/* The binding once a second, but RTCP keeps to its share of what is sent. */
 		double least_ns = s->timer.average_bytes * 8 * n_flows / (SHARE * s->timer.bandwidth_bps + 1) * (double)UNITS_NS_PER_S;
 		s->binding_ns = now_ns + (least_ns > (double)RTCP_MIN_INTERVAL_NS ? RTCP_MIN_INTERVAL_NS : least_ns > (double)BINDING_NS ? (int64_t)least_ns : BINDING_NS);
 	}
-	return s->binding_ns < s->timer.next_ns ? s->binding_ns : s->timer.next_ns;
+	return next_of(s);
 }
 
 /* ---- in ---- */

@@ -16,8 +16,7 @@ if chrt -f 20 true 2>/dev/null; then
 	jack_way="-R -P 30"
 fi
 
-# through CODED RECEIVER… -- SENDER…: 30 clicks into capture, through the sender's filter if there is one, netsend, the receiver's
-# options, its filter if there is one, and play; as delays.json.
+# 30 clicks through capture, a filter if there is one, netsend, netrecv, a filter again, and play; as delays.json.
 through() # coded|- PLAY_LATENCY "NETRECV OPTIONS" "FILTER BEFORE" "FILTER BEHIND"
 {
 	local port clicker player capturer pids=() coded=$1
@@ -80,12 +79,12 @@ listens() # PORT
 	command grep -qi ":$(printf %04X "$1") " /proc/net/udp
 }
 
-# within MOST_FRAMES NAME ARGUMENTS OF through: the median, in the best of three tries; and without a glitch where the server itself was
-# never late.
+# within MOST_FRAMES GLITCHES NAME ARGUMENTS OF through: the median, in the best of three tries; and with no more glitches in these
+# seconds where the server itself was never late.
 within()
 {
-	local most=$1 name=$2 try
-	shift 2
+	local most=$1 glitches=$2 name=$3 try
+	shift 3
 	start_jack 64 2
 	for try in 1 2 3; do
 		through "$@"
@@ -97,8 +96,7 @@ within()
 	between "$(json delays.json 'd["lost"]')" 0 5 "clicks that were lost"
 	eq "$(json delays.json 'd["allocs"]')" 0 "heap calls of netrecv while it runs"
 	if [ "$(json delays.json 'd["late_cycles"]')" = 0 ] && [ -n "$first" ]; then
-		eq "$(json delays.json 'd["underruns"]')" 0 "times that play had nothing"
-		eq "$(json delays.json 'd["late_packets"]')" 0 "packets that came too late"
+		between "$(json delays.json 'd["underruns"] + d["late_packets"]')" 0 "$glitches" "times that play had nothing, and packets that came too late"
 	else
 		echo "$name: the server was late, or ordinary threads: glitches are not counted against it" >>"$lib_scratch/summary"
 	fi
@@ -106,9 +104,10 @@ within()
 
 opus="encode --frame 2.5ms --application lowdelay"
 
-test_case "PCM: 4.5 ms" within 216 "PCM" - 80smp "--latency 1.5ms" "" ""
-test_case "PCM passed on as it comes: 3 ms" within 144 "PCM passed on" - 64smp "--no-retime --latency 1.5ms" "" ""
-test_case "Opus of 2.5 ms, 5 ms of them the codec's: 9 ms" within 432 "Opus" coded 80smp "--latency 2.5ms" "$opus" ""
-test_case "Opus passed on, and decoded behind: 8 ms" within 384 "Opus passed on" coded 64smp "--no-retime --latency 2ms" "$opus" decode
+# Retimed, two buffers follow each other, netrecv's and play's; passed on, there is play's alone, and no clock but the device's.
+test_case "PCM: 4.5 ms" within 216 4 "PCM" - 72smp "--latency 1.9ms" "" ""
+test_case "PCM passed on as it comes: 2.5 ms" within 120 0 "PCM passed on" - 64smp "--no-retime --latency 1.5ms" "" ""
+test_case "Opus of 2.5 ms, 5 ms of them the codec's: 9 ms" within 432 6 "Opus" coded 72smp "--latency 2.5ms" "$opus" ""
+test_case "Opus passed on, and decoded behind: 7.5 ms" within 360 0 "Opus passed on" coded 64smp "--no-retime --latency 2ms" "$opus" decode
 sed 's/^/# /' "$lib_scratch/summary" 2>/dev/null
 done_testing

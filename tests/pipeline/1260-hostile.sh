@@ -1,0 +1,241 @@
+#!/bin/bash
+# Strangers: floods of bad datagrams at full speed, and crowds of bad connections, while a stream plays.  It does not notice.
+. "$(dirname "$0")/../lib.sh"
+. "$TOP/tests/netlib.sh"
+net_begin "$@"
+
+SSRC=12345
+LATENCY=200ms # what a busy machine makes late is not of interest here
+
+hostile()
+{
+	"$PYTHON" "$TOP/tests/pipeline/hostile.py" "$@"
+}
+
+# The same in the background, by itself, so that it ends with the case.
+beside()
+{
+	exec "$PYTHON" "$TOP/tests/pipeline/hostile.py" "$@"
+}
+
+tcp_bound()
+{
+	command grep -qi ":$(printf %04X "$1") .* 0A " /proc/net/tcp /proc/net/tcp6
+}
+
+# hear ARG…: netrecv in the background, $pid; into out.weir by a pipe, so that it plays.
+hear()
+{
+	rm -f stats # what the last one said is not what this one says
+	mkfifo -m 600 pipe 2>/dev/null || :
+	cat pipe >out.weir &
+	netrecv --retime --latency $LATENCY --stats=0.05 --stats-file stats "$@" >pipe 2>err &
+	pid=$!
+	wait_for 5 test -s stats
+}
+
+stop()
+{
+	kill -INT "$pid"
+	wait "$pid"
+	inspect --verify out.weir >report || fail "$(cat report)"
+}
+
+said()
+{
+	[ "$(tail -n 1 stats | json - "int(d['$1'] >= $2)" 2>/dev/null)" = 1 ]
+}
+
+now()
+{
+	tail -n 1 stats | json - "d['$1']"
+}
+
+cpu_ms()
+{
+	awk '{ print ($14 + $15) * 10 }' "/proc/$pid/stat"
+}
+
+peak_kib()
+{
+	awk '/VmHWM/ { print $2 }' "/proc/$pid/status"
+}
+
+drops()
+{
+	awk '$2 ~ /:138C$/ { n += $NF } END { print n + 0 }' /proc/net/udp /proc/net/udp6
+}
+
+# flood KIND SOURCE SECONDS: and what each datagram cost.
+flood()
+{
+	local before=$(cpu_ms) dropped=$(drops) n
+	n=$("$B/tests/hostile/flood" "$1" "$2" 127.0.0.1 5004 "$3" $SSRC own.rec)
+	dropped=$(($(drops) - dropped))
+	n_dropped=$((n_dropped + dropped))
+	[ "$n" -gt 1000 ] || fail "only $n datagrams were sent"
+	echo "# $what, $1 from $2: $n in $3 s, $(awk "BEGIN { printf \"%.2f\", ($(cpu_ms) - $before) * 1e3 / ($n - $dropped) }") µs of CPU each, $dropped not taken" >&3
+}
+
+# The stream played on as if nobody had been there.  What the system threw away before netrecv could have it is not its loss.
+unharmed()
+{
+	local lost=$(json stats 'd["lost"]')
+	[ "$lost" -le "$n_dropped" ] || fail "$lost lost, $n_dropped thrown away by the system"
+	[ "$n_dropped" -gt 0 ] || eq "$(json stats 'd["late_packets"], d["concealed_frames"], d["gaps"]')" "(0, 0, 0)"
+	eq "$(json stats 'd["received"] + d["lost"]')" "$1" "packets of the stream"
+	contains report "1 track"
+}
+
+# flooded FLOODS NETSEND-AND-NETRECV-ARG…: the stream, and the floods beside it
+flooded()
+{
+	local floods=$1 one n=0 url=$2
+	shift 2
+	n_dropped=0
+	capture -d 6s -c 2 -f s16 gen:noise:white,seed=5 >in.weir
+	beside tap own.rec 5006 60 5004 &
+	wait_for 5 udp_bound 5006
+	hear "$@" "$url"
+	netsend -q "$@" --ssrc $SSRC ${url%5004}5006 in.weir &
+	local sender=$!
+	wait_for 5 said received 60
+	wait_for 5 test -e own.rec
+	flood random 127.0.0.9 0.2
+	local peak=$(peak_kib) allocs=$(now allocs)
+	for one in $floods; do
+		flood ${one%@*} ${one#*@} 0.4
+	done
+	between "$(peak_kib)" 1 $((peak + 1024)) "memory at its peak, KiB"
+	# libcrypto allocates, and frees, for each word about what is not authentic.
+	[ "$what" = srtp:// ] || eq "$(now allocs)" "$allocs" "allocations"
+	eq "$(now senders)" 1
+	wait $sender
+	wait_for 5 said frames_out 287000
+	stop
+	unharmed 1200
+	between "$(wc -l <err)" 0 10 "lines said in seven seconds"
+}
+
+plain()
+{
+	what="rtp://"
+	flooded "random@127.0.0.1 short@127.0.0.9 ssrc@127.0.0.9 ssrc@many spoof@127.0.0.9 rtcp@127.0.0.9 replay@127.0.0.9 cut@127.0.0.9" rtp://127.0.0.1:5004
+}
+
+# With a key, not even who speaks from the sender's own address does anything.
+protected()
+{
+	what="srtp://"
+	keygen -o key
+	flooded "random@127.0.0.1 ssrc@127.0.0.1 spoof@127.0.0.1 rtcp@127.0.0.1 replay@127.0.0.1 flipped@127.0.0.1 cut@127.0.0.1" srtp://127.0.0.1:5004 --key-file key
+	between "$(json stats 'd["auth_failed"]')" 1000 1e9
+	between "$(json stats 'd["replayed"]')" 1000 1e9
+}
+
+# Somebody who is new is heard in the middle of a flood of others who seem new; no more than --max-senders.
+newcomer()
+{
+	capture -d 2s -c 1 -f s16 gen:sine >in.weir
+	hear --max-senders 2 rtp://127.0.0.1:5004
+	"$B/tests/hostile/flood" ssrc 127.0.0.9 127.0.0.1 5004 2.5 >/dev/null &
+	wait_for 5 said strangers 2000
+	# Without RTCP, which would say at once what it is: two packets in sequence must.
+	netsend -q --rtcp off rtp://127.0.0.1:5004 in.weir &
+	wait_for 2 said received 50
+	netsend -q rtp://127.0.0.1:5004 in.weir &
+	wait_for 2 said senders 2
+	capture -d 0.3s -c 1 -f s16 gen:sine | netsend -q rtp://127.0.0.1:5004
+	stop
+	contains report "2 tracks"
+	eq "$(grep -c max-senders err)" 1
+}
+
+# Whatever a stranger asks, less comes back than was sent.
+answers()
+{
+	capture -d 1s -c 1 -f s16 gen:noise:white,seed=5 >in.weir
+	beside tap own.rec 5006 100 &
+	wait_for 5 udp_bound 5006
+	netsend -q --packet-time 1ms rtp://127.0.0.1:5006 in.weir
+	hear rtp://127.0.0.1:5004
+	hostile ask own.rec 5004 4 2 >asked
+	stop
+	contains report "1 track"
+	read -r sent back <asked
+	[ "$sent" -gt 200 ] && [ "$back" -lt "$sent" ] || fail "$sent bytes sent, $back came back"
+	# And one who goes on sending has his reports.
+	hear rtp://127.0.0.1:5004
+	hostile ask own.rec 5004 100 1 >asked
+	stop
+	read -r sent back <asked
+	[ "$back" -gt 0 ] && [ "$back" -lt "$sent" ] || fail "$sent bytes sent, $back came back"
+}
+
+# Two hundred connections at once, of those who say nothing, or nonsense; a sender beside them, and one who comes later.
+connections()
+{
+	local how
+	capture -d 3s -c 1 -f s16 gen:sine >sound.weir
+	"$PYTHON" "$TOP/tests/pipeline/datatrack.py" make 2000 60 >in.weir
+	keygen -o key
+	for how in "" "--key-file key"; do
+		hear $how weir://127.0.0.1:5004
+		wait_for 5 tcp_bound 5004
+		beside links 5004 3 200 >asked &
+		local crowd=$!
+		sleep 0.3
+		local peak=$(peak_kib) before=$(cpu_ms)
+		netsend -q $how weir://127.0.0.1:5004 in.weir
+		netsend -q $how weir://127.0.0.1:5004 in.weir
+		wait $crowd
+		echo "# weir:// ${how:-plain}: $(cut -d' ' -f1 asked) bad connections in 3 s cost $(($(cpu_ms) - before)) ms of CPU" >&3
+		between "$(peak_kib)" 1 $((peak + 20000)) "memory at its peak, KiB"
+		stop
+		contains report "2 tracks"
+		"$PYTHON" "$TOP/tests/pipeline/datatrack.py" messages in.weir | sort | sed 's/^/2 /' >a
+		"$PYTHON" "$TOP/tests/pipeline/datatrack.py" messages out.weir | sort | uniq -c | sed 's/^ *//' >b
+		same a b
+		between "$(wc -l <err)" 0 3
+		[ -z "$how" ] || eq "$(cut -d' ' -f2 asked)" 0 "bytes told to those without the key"
+	done
+}
+
+# Those who connect and say nothing fill all places, from one address: somebody from another has one all the same, at once.
+crowd()
+{
+	"$PYTHON" "$TOP/tests/pipeline/datatrack.py" make 20 60 >in.weir
+	hear --max-senders 2 weir://127.0.0.1:5004
+	wait_for 5 tcp_bound 5004
+	beside hold 5004 40 &
+	wait_for 3 test -e held
+	local start=$(date +%s%N)
+	netsend -q weir://127.0.0.1:5004 in.weir
+	between $((($(date +%s%N) - start) / 1000000)) 0 3000 "milliseconds until a sender had a place and was done"
+	stop
+	contains report "1 track"
+}
+
+# Who is not where the sound goes to has no say about it.
+reports()
+{
+	capture -d 2s -c 1 -f s16 gen:sine >in.weir
+	netsend -q --ssrc $SSRC --stats=0.05 --stats-file stats rtp://127.0.0.1:5004 in.weir &
+	local sender=$!
+	wait_for 5 test -s stats
+	hostile reports $SSRC 127.0.0.9
+	hostile reports $SSRC 127.0.0.1
+	wait_for 2 said rtcp_in 10
+	wait $sender
+	eq "$(json stats 'd["rtcp_in"]')" 10 "reports believed"
+}
+
+exec 3>&1
+test_case "rtp:// plays on through floods of bad datagrams" plain
+test_case "srtp:// plays on through floods, even from the sender's address" protected
+test_case "a flood of new SSRCs keeps no newcomer out" newcomer
+test_case "no answer is larger than what asked for it" answers
+test_case "weir:// goes on through two hundred bad connections" connections
+test_case "a crowd that says nothing keeps nobody out of weir://" crowd
+test_case "netsend believes no report from elsewhere" reports
+done_testing
