@@ -41,6 +41,7 @@ enum err receiver_init(struct receiver *r, struct tool *t, struct writer *out, c
 	r->random = o->seed;
 	r->ssrc = (uint32_t)next_random(&r->random);
 	r->next_id = 1;
+	r->joined_ns = INT64_MIN / 2;
 	snprintf(r->cname, sizeof(r->cname), "weir-%08x", (unsigned)(uint32_t)next_random(&r->random));
 	r->n_places = o->max_senders + (o->max_senders + 1) / 2;
 	while (size < 2 * o->max_senders)

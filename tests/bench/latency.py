@@ -25,7 +25,7 @@ OPUS = "capture -q jack:click | encode -q --frame 2.5ms --application lowdelay |
 PCM = "capture -q jack:click | netsend -q rtp://127.0.0.1:{port}"
 GST_IN = "udpsrc port={port} caps=application/x-rtp,media=audio,clock-rate=48000,encoding-name=OPUS,payload=96"
 
-# Name, what receives, what sends, clients to connect (from, to: None is done by themselves), needed programs, is it coded.
+# Name, what receives, what sends, clients to connect to the clicking one (None, "": they do it), needed programs, is it coded.
 ARMS = [
     ("weir PCM", "netrecv -q --latency {low} rtp://:{port} | play --latency {period}smp jack:click", PCM, None, None, [], False),
     ("weir PCM, passed on", "netrecv -q --no-retime --latency {low} rtp://:{port} | play --latency {period}smp jack:click", PCM, None, None, [], False),
@@ -43,10 +43,11 @@ ARMS = [
      "gst-launch-1.0 -q jackaudiosrc connect=none client-name=gsts low-latency=true ! audio/x-raw,channels=1 ! audioconvert ! audio/x-raw,format=S16LE"
      " ! opusenc frame-size=2.5 audio-type=restricted-lowdelay ! rtpopuspay pt=96 ! udpsink host=127.0.0.1 port={port} sync=false async=false",
      "gsts", "gstr", ["gst-launch-1.0"], True),
-    ("ffmpeg Opus 2.5 ms", "ffplay -v error -nodisp -autoexit -protocol_whitelist file,udp,rtp -fflags nobuffer -flags low_delay -probesize 32 -analyzeduration 0"
-     " -reorder_queue_size 0 -max_delay 0 peer.sdp",
-     "ffmpeg -v error -nostdin -f jack -channels 1 -i ffs -c:a libopus -application lowdelay -frame_duration 2.5 -f rtp rtp://127.0.0.1:{port}",
-     "ffs", "", ["ffmpeg", "ffplay"], True),
+    # ffmpeg plays on no JACK: ALSA's plugin does, and connects itself.
+    ("ffmpeg Opus 2.5 ms", "ffmpeg -v error -nostdin -protocol_whitelist file,udp,rtp -fflags nobuffer -flags low_delay -probesize 32 -analyzeduration 0"
+     " -reorder_queue_size 0 -max_delay 0 -i peer.sdp -ac 1 -f alsa peer",
+     "ffmpeg -v error -nostdin -f jack -channels 1 -i ffs -c:a libopus -application lowdelay -frame_duration 2.5 -flush_packets 1 -f rtp rtp://127.0.0.1:{port}",
+     "ffs", "", ["ffmpeg"], True),
 ]
 
 SDP = """v=0
@@ -56,6 +57,16 @@ c=IN IP4 127.0.0.1
 t=0 0
 m=audio {port} RTP/AVP 97
 a=rtpmap:97 opus/48000/2
+"""
+
+
+ASOUND = """pcm.peer {
+	type plug
+	slave {
+		pcm { type jack playback_ports { 0 "click:in" } capture_ports { 0 "click:out" } }
+		rate 48000 channels 1 format FLOAT
+	}
+}
 """
 
 
@@ -117,26 +128,24 @@ def cpu_s(processes):
     return total / os.sysconf("SC_CLK_TCK")
 
 
-def connect(from_client, to_client, clicker):
+def connect(from_client, to_client):
     if from_client is None:
         return
-    # What SDL calls its client is its own affair.
-    known = set(ports()) if not to_client else set()
 
-    def mine(client, way):
-        return [p for p in ports() if p.startswith(client + ":") and (way in p.lower())] if client else []
+    def first(client, *ways):
+        return wait(lambda: [p for w in ways for p in ports() if p.startswith(client + ":") and w in p.lower()], 10, "%s has no port" % client)[0]
 
-    into = wait(lambda: [p for w in ("in", "send", "sink") for p in mine(from_client, w)], 10, "no port to send into")[0]
+    pairs = [("click:out", first(from_client, "in", "send", "sink"))]
     if to_client:
-        out = wait(lambda: [p for w in ("out", "receive", "src") for p in mine(to_client, w)], 10, "no port to hear")[0]
-    else:
-        own = ("system:", "click:", from_client + ":", "")
-        out = wait(lambda: [p for p in ports() if p and not p.startswith(own[:3])], 10, "no port to hear")[0]
-    del known, clicker
-    for a, b in (("click:out", into), (out, "click:in")):
-        r = subprocess.run(["jack_connect", a, b], capture_output=True, text=True)
-        if r.returncode:
+        pairs.append((first(to_client, "out", "receive", "src"), "click:in"))
+    for a, b in pairs:
+        if subprocess.run(["jack_connect", a, b], capture_output=True, text=True).returncode:
             raise Skip("%s and %s cannot be connected" % (a, b))
+
+
+def said():
+    lines = [l for l in open("said").read().split("\n") if l] if os.path.exists("said") else []
+    return ": " + lines[-1][:150] if lines else ""
 
 
 def measure(arm, args, click, rt):
@@ -146,8 +155,11 @@ def measure(arm, args, click, rt):
             raise Skip(program + " is not installed")
     low_ms = 1000 * args.period / 48000
     words = {"port": PORT, "port1": PORT + 10, "period": args.period, "low": "%.2fms" % max(1.5, low_ms * 0.75), "coded": "%.2fms" % (1.33 + max(1.5, low_ms * 0.75))}
+    open("said", "w").close()
     with open("peer.sdp", "w") as f:
         f.write(SDP.format(**words))
+    with open("asound.conf", "w") as f:
+        f.write(ASOUND)
     clicker = subprocess.Popen([click, str(args.clicks), str(EVERY_FRAMES)] + ["coded"] * coded, stdout=open("clicks", "w"))
     processes = []
     try:
@@ -155,12 +167,12 @@ def measure(arm, args, click, rt):
         processes += chain(recv.format(**words), rt)
         time.sleep(0.5)
         processes += chain(send.format(**words), rt)
-        connect(from_client, to_client, clicker)
+        connect(from_client, to_client)
         begin, before = time.monotonic(), cpu_s(processes)
         try:
             clicker.wait(args.clicks * EVERY_FRAMES / 48000 * 1.5 + 15)
         except subprocess.TimeoutExpired:
-            raise Skip("it was not connected") from None
+            raise Skip("it was not connected" + said()) from None
         cpu = 100 * (cpu_s(processes) - before) / (time.monotonic() - begin)
     finally:
         if clicker.poll() is None:
@@ -170,8 +182,7 @@ def measure(arm, args, click, rt):
     lines = open("clicks").read().split()
     delays = sorted(int(l) for l in lines if l != "lost")
     if not delays:
-        said = [l for l in open("said").read().split("\n") if l] if os.path.exists("said") else []
-        raise Skip("no click came back" + (": " + said[-1][:150] if said else ""))
+        raise Skip("no click came back" + said())
     return {"name": name, "median": delays[len(delays) // 2] / 48, "least": delays[0] / 48, "most": delays[-1] / 48, "lost": lines.count("lost"),
             "clicks": len(lines), "cpu": cpu}
 
@@ -193,7 +204,7 @@ def main():
     ap.add_argument("patterns", nargs="*")
     args = ap.parse_intermixed_args()
     os.environ.update(PATH=os.path.abspath(args.build) + "/bin:" + os.environ["PATH"], JACK_DEFAULT_SERVER=SERVER, JACK_NO_AUDIO_RESERVATION="1",
-                      JACK_NO_START_SERVER="1", SDL_AUDIODRIVER="jack")
+                      JACK_NO_START_SERVER="1", ALSA_CONFIG_PATH="/usr/share/alsa/alsa.conf:asound.conf")
     for program in ("jackd", "jack_lsp", "jack_connect", "cc", "pkg-config"):
         if not shutil.which(program):
             print("skipped: %s is not installed" % program)
