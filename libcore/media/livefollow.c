@@ -25,11 +25,19 @@ void livefollow_device(struct livefollow *f, int64_t taken_frames, int64_t mono_
 
 void livefollow_disturb(struct livefollow *f, bool device_paces, int64_t now_ns)
 {
-	if (device_paces)
-		varirate_set_ppm(&f->v, 0);
+	/* What the loop adds to the drift found belongs to the moment. */
+	if (device_paces || f->state == LIVEFOLLOW_FOLLOWS)
+		varirate_set_ppm(&f->v, device_paces || drift_ratio(&f->drift) == 1.0 ? 0 : drift_ppm(&f->drift));
 	f->state = LIVEFOLLOW_DISTURBED;
 	f->since_ns = now_ns;
 	clock_fit_init(&f->arrivals, f->rate_hz);
+}
+
+void livefollow_jumped(struct livefollow *f, int64_t by_frames)
+{
+	f->ahead_frames += (double)by_frames;
+	if (f->state == LIVEFOLLOW_FOLLOWS)
+		drift_jumped(&f->drift, (double)by_frames);
 }
 
 void livefollow_arrive(struct livefollow *f, uint32_t n_frames, int64_t given_frames, int64_t now_ns)
@@ -61,7 +69,7 @@ void livefollow_arrive(struct livefollow *f, uint32_t n_frames, int64_t given_fr
 
 size_t livefollow_run(struct livefollow *f, float *dst, size_t n_out, const float *src, size_t n_in, size_t *n_used)
 {
-	/* While nothing is known the ratio found before goes on. */
+	/* While nothing is known the drift found before goes on. */
 	if (f->state == LIVEFOLLOW_FOLLOWS)
 		varirate_set_ppm(&f->v, (drift_ratio(&f->drift) - 1.0) * 1e6);
 	return varirate_run(&f->v, dst, n_out, src, n_in, n_used);

@@ -47,6 +47,8 @@ void livefollow_release(struct livefollow *f);
 void livefollow_device(struct livefollow *f, int64_t taken_frames, int64_t mono_ns);
 /* Whoever writes had to wait (device_paces: nothing is corrected), or the device to go without: what waits says nothing of the clocks. */
 void livefollow_disturb(struct livefollow *f, bool device_paces, int64_t now_ns);
+/* What waits became so many frames more at once (less: negative), counted exactly: played as silence, or skipped.  Says nothing of the clocks either. */
+void livefollow_jumped(struct livefollow *f, int64_t by_frames);
 /* n_frames of the stream come in now, and given_frames were handed to the device's ring before, silence that it played by itself included. */
 void livefollow_arrive(struct livefollow *f, uint32_t n_frames, int64_t given_frames, int64_t now_ns);
 

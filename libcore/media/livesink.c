@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define WAIT_NS (UNITS_NS_PER_S / 10)
+#define STOOD_NS (UNITS_NS_PER_S / 50)     /* so long a silence */
 #define DEFAULT_LATENCY_NS (UNITS_NS_PER_S / 10)
 #define RING_EXTRA_NS (UNITS_NS_PER_S / 4) /* beyond the threshold */
 #define PIECE_SAMPLES 16384u               /* at least a frame of the most channels */
@@ -167,10 +168,12 @@ static void convert(struct livesink *l, uint8_t *to, const uint8_t *frames, size
 	}
 }
 
-/* What the device has taken up to now, and what comes now. */
+/*
+ * What the device has taken up to now, and what comes now.  Silence for want of frames, and frames skipped, are a jump of that length in
+ * what waits; a long silence is a stream that stood still.
+ */
 static void observe(struct livesink *l, size_t n_frames)
 {
-	uint64_t underruns = atomic_load_explicit(&l->counts.underruns, memory_order_relaxed), silent;
 	unsigned seq = atomic_load_explicit(&l->taken_seq, memory_order_acquire);
 	uint64_t taken = atomic_load_explicit(&l->said_taken_frames, memory_order_relaxed);
 	int64_t taken_ns = atomic_load_explicit(&l->said_taken_ns, memory_order_relaxed), now_ns = clock_now_ns();
@@ -178,11 +181,15 @@ static void observe(struct livesink *l, size_t n_frames)
 	atomic_thread_fence(memory_order_acquire);
 	if (seq && !(seq & 1) && seq == atomic_load_explicit(&l->taken_seq, memory_order_relaxed))
 		livefollow_device(&l->follow, (int64_t)taken, taken_ns);
-	if (underruns != l->seen_underruns)
+	int64_t added = (int64_t)atomic_load_explicit(&l->counts.silent_frames, memory_order_relaxed) -
+		(int64_t)atomic_load_explicit(&l->counts.skipped_frames, memory_order_relaxed);
+	int64_t by = added - l->seen_added_frames;
+	l->seen_added_frames = added;
+	if (units_to_ns(by, l->format.rate_hz, 1) > STOOD_NS)
 		livefollow_disturb(&l->follow, false, now_ns);
-	l->seen_underruns = underruns;
-	silent = atomic_load_explicit(&l->counts.silent_frames, memory_order_relaxed) - atomic_load_explicit(&l->counts.skipped_frames, memory_order_relaxed);
-	livefollow_arrive(&l->follow, (uint32_t)n_frames, (int64_t)(l->given_frames + silent), now_ns);
+	else if (by)
+		livefollow_jumped(&l->follow, by);
+	livefollow_arrive(&l->follow, (uint32_t)n_frames, (int64_t)l->given_frames + added, now_ns);
 }
 
 /* Frames out of `made`: copies as they were, others with dither. */

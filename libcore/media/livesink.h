@@ -82,7 +82,7 @@ struct livesink {
 	struct convert to_device_exact;
 	float *made;              /* a piece of f32 */
 	uint64_t given_frames;    /* put into the ring */
-	uint64_t seen_underruns;
+	int64_t seen_added_frames; /* of silence, less those skipped */
 	/* a device that is waited for */
 	char spec[320];
 	struct live_args args;

@@ -145,7 +145,7 @@ static enum err take_control(struct linkrecv *l, struct linkrecv_link *k, const 
 		e = link_tell(&k->link, &answer);
 		return e == ERR_AGAIN ? ERR_OK : e;
 	case LINK_PONG:
-		if (now_ns >= c->ns)
+		if (c->ns >= 0 && now_ns >= c->ns)
 			k->link.round_trip_ns = now_ns - c->ns;
 		return ERR_OK;
 	default:
@@ -244,8 +244,12 @@ static void accept_one(struct linkrecv *l, int64_t now_ns)
 	char text[DGRAM_TEXT_BYTES];
 	struct err_why why;
 
-	if (fd < 0)
+	if (fd < 0) {
+		/* What cannot be taken for want of descriptors would wake us for ever. */
+		if ((errno == EMFILE || errno == ENFILE) && (free_link = crowded_out(l)))
+			drop_link(l, free_link);
 		return;
+	}
 	for (unsigned i = 0; i < l->n_links && !free_link; i++)
 		free_link = l->links[i].link.fd < 0 ? &l->links[i] : NULL;
 	bool may = !l->options.events.may || l->options.events.may(l->options.events.may_user, &from);

@@ -170,7 +170,7 @@ static enum err take_control(struct linksend *l, const struct link_control *c, i
 		l->pong_ns = c->ns;
 		break;
 	case LINK_PONG:
-		if (now_ns >= c->ns) {
+		if (c->ns >= 0 && now_ns >= c->ns) {
 			l->link.round_trip_ns = now_ns - c->ns;
 			atomic_store(&l->counts.round_trip_us, (uint64_t)(now_ns - c->ns) / 1000);
 		}

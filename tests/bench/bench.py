@@ -128,6 +128,7 @@ def main():
         resampling(b, floor)
         losses(b, build)
         jitter(b, build)
+        latency(b, build)
     finally:
         shutil.rmtree(work)
 
@@ -297,6 +298,17 @@ def jitter(b, build):
     r = subprocess.run([build + "/tests/bench/jitter"], capture_output=True, text=True)
     print("  " + r.stdout.strip().replace("\n", "\n  "))
     b.failures += r.returncode != 0
+
+
+def latency(b, build):
+    """Click in to click out over loopback and JACK, beside the other programs that do that."""
+    if not b.wants("latency from click to click"):
+        return
+    print("\nlatency from click to click (goal at 64 frames: PCM 4.5 ms, Opus 9 ms; at 128: less than any of the others)")
+    for period, which in ((64, ["weir", "JackTrip"]), (128, [])):
+        r = subprocess.run([sys.executable, os.path.join(HERE, "latency.py"), build, "--period", str(period), *which], capture_output=True, text=True)
+        print("  " + (r.stdout.strip() or "not measured: " + r.stderr.strip()[-200:]).replace("\n", "\n  "))
+        b.failures += r.returncode != 0
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ FUZZ_B := build/fuzz
 FUZZ_MAX_LEN_reader := 65536
 FUZZ_MAX_LEN_packet := 66000
 FUZZ_MAX_LEN_argv := 1000
+FUZZ_MAX_LEN_receiver := 4096
 FUZZ_MAX_LEN := 16384
 
 $(FUZZ_B)/%.o: %.c Makefile VERSION

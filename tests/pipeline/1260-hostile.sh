@@ -230,6 +230,25 @@ reports()
 	eq "$(json stats 'd["rtcp_in"]')" 10 "reports believed"
 }
 
+# A recording may come from anywhere: one whose clock jumps a century ends, with words.
+recordings()
+{
+	"$PYTHON" - <<'PY'
+import struct
+udp = struct.pack(">HHHH", 4000, 5004, 8 + 100, 0) + bytes([0x80, 11]) + bytes(98)
+ip = struct.pack(">BBHHHBBH4B4B", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, 192, 0, 2, 1, 192, 0, 2, 2) + udp
+with open("x.pcap", "wb") as f:
+    f.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101))
+    for s in (0, 4000000000):
+        f.write(struct.pack("<IIII", s, 0, len(ip), len(ip)) + ip)
+PY
+	"$PYTHON" "$TOP/tests/pipeline/datatrack.py" make 3 60 >x.weir # each packet's first bytes are some time or other
+	expect_status 1 timeout 10 netrecv --replay x.pcap rtp://:5004 >out.weir 2>err
+	one_line err "x.pcap.*31 days"
+	status_of timeout 10 netrecv --replay x.weir >out.weir 2>err
+	ne "$status" 124
+}
+
 exec 3>&1
 test_case "rtp:// plays on through floods of bad datagrams" plain
 test_case "srtp:// plays on through floods, even from the sender's address" protected
@@ -237,5 +256,6 @@ test_case "a flood of new SSRCs keeps no newcomer out" newcomer
 test_case "no answer is larger than what asked for it" answers
 test_case "weir:// goes on through two hundred bad connections" connections
 test_case "a crowd that says nothing keeps nobody out of weir://" crowd
+test_case "a recording whose clock jumps a century ends" recordings
 test_case "netsend believes no report from elsewhere" reports
 done_testing

@@ -27,7 +27,7 @@ static double random_part(void)
 
 /*
  * Packets of a clock that is off by stream_ppm, late by up to jitter_s, and blocks of one that is off by device_ppm.  blocks_s: what a
- * writer that waits for room does every so often, 0 never.
+ * writer that waits for room does every so often, 0 never; every -blocks_s something is skipped, or silence played.
  */
 static struct result play(double stream_ppm, double device_ppm, double jitter_s, double seconds, double blocks_s)
 {
@@ -56,6 +56,12 @@ static struct result play(double stream_ppm, double device_ppm, double jitter_s,
 		int64_t now_ns = (int64_t)llrint((begin_s + comes_s) * 1e9);
 		if (blocks_s > 0 && comes_s - blocked_s > blocks_s) {
 			livefollow_disturb(&f, true, now_ns);
+			blocked_s = comes_s;
+		}
+		if (blocks_s < 0 && comes_s - blocked_s > -blocks_s) {
+			int64_t by = random_part() < 0.5 ? 64 : -64;
+			livefollow_jumped(&f, by);
+			r.out = (uint64_t)((int64_t)r.out + by);
 			blocked_s = comes_s;
 		}
 		livefollow_arrive(&f, PACKET, (int64_t)r.out, now_ns);
@@ -105,6 +111,17 @@ static void test_an_hour(void)
 	hour(0, 200, 0.0005);
 }
 
+/* A device that runs dry twice a second still learns the drift: what it inserted is known to the frame. */
+static void test_jumps_are_no_drift(void)
+{
+	check_seed(1);
+	struct result r = play(100, -50, 0.001, 600, -0.5);
+
+	printf("# 150 ppm and a jump of 64 frames every 0.5 s: ratio %+.3f ppm, wobble %.2f ppm rms\n", r.mean_ppm, r.wobble_ppm);
+	CHECK_NEAR(r.mean_ppm, 150, 2.0);
+	CHECK(r.wobble_ppm < 20);
+}
+
 /* Without the correction the same hour runs dry: 200 ppm are 720 ms in it. */
 static void test_it_would_run_dry(void)
 {
@@ -124,6 +141,7 @@ static void test_stays_exact(void)
 int main(void)
 {
 	CHECK_RUN(test_an_hour);
+	CHECK_RUN(test_jumps_are_no_drift);
 	CHECK_RUN(test_it_would_run_dry);
 	CHECK_RUN(test_stays_exact);
 	return check_end();
