@@ -1,5 +1,16 @@
 #include "media/livefollow.h"
 
+#include <math.h>
+
+/*
+ * A cycle of a sound server that is late moves both lines, and not both at once: for a moment what waits seems to have
+ * jumped.  Crystals do nothing of the kind, and a loop that believed it would bend the sound by hundreds of ppm.
+ */
+#define STRANGE_S 0.0005
+#define STRANGE_NS (2 * UNITS_NS_PER_S)
+#define FAST_HZ 0.1
+#define FAST_NS (20 * UNITS_NS_PER_S)
+
 enum err livefollow_init(struct livefollow *f, uint32_t rate_hz, unsigned channels)
 {
 	*f = (struct livefollow){ .state = LIVEFOLLOW_DISTURBED };
@@ -7,6 +18,8 @@ enum err livefollow_init(struct livefollow *f, uint32_t rate_hz, unsigned channe
 	clock_fit_init(&f->line, rate_hz);
 	clock_fit_init(&f->arrivals, rate_hz);
 	drift_init(&f->drift, rate_hz, 0);
+	f->drift.fast_hz = FAST_HZ;
+	f->drift.fast_ns = FAST_NS;
 	return varirate_init(&f->v, channels);
 }
 
@@ -36,8 +49,24 @@ void livefollow_disturb(struct livefollow *f, bool device_paces, int64_t now_ns)
 void livefollow_jumped(struct livefollow *f, int64_t by_frames)
 {
 	f->ahead_frames += (double)by_frames;
-	if (f->state == LIVEFOLLOW_FOLLOWS)
-		drift_jumped(&f->drift, (double)by_frames);
+	if (f->state != LIVEFOLLOW_FOLLOWS)
+		return;
+	drift_jumped(&f->drift, (double)by_frames);
+	drift_aim(&f->drift, f->drift.aim_frames + (double)by_frames); /* and there it may stay */
+}
+
+/* Is what waits to be believed? */
+static bool is_strange(struct livefollow *f, double ahead, int64_t now_ns)
+{
+	double off = ahead - f->drift.set_frames - f->drift.owed_frames;
+
+	if (fabs(off) <= STRANGE_S * f->rate_hz) {
+		f->strange_ns = 0;
+		return false;
+	}
+	if (!f->strange_ns)
+		f->strange_ns = now_ns;
+	return now_ns - f->strange_ns < STRANGE_NS;
 }
 
 void livefollow_arrive(struct livefollow *f, uint32_t n_frames, int64_t given_frames, int64_t now_ns)
@@ -63,7 +92,7 @@ void livefollow_arrive(struct livefollow *f, uint32_t n_frames, int64_t given_fr
 		f->state = LIVEFOLLOW_FOLLOWS;
 		drift_restart(&f->drift, f->ahead_frames, now_ns);
 	}
-	if (f->state == LIVEFOLLOW_FOLLOWS)
+	if (f->state == LIVEFOLLOW_FOLLOWS && !is_strange(f, ahead, now_ns))
 		(void)drift_observe(&f->drift, ahead, came_ns);
 }
 

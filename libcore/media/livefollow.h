@@ -37,6 +37,7 @@ struct livefollow {
 	enum livefollow_state state;
 	int64_t since_ns;         /* of that state; 0 not yet known */
 	int64_t last_taken_frames;
+	int64_t strange_ns;       /* since when what waits is far from what it was; 0 it is not */
 };
 
 /* Role: control, allocates.  Returns: ERR_OK, ERR_ARG, ERR_NOMEM.  Zero is safe to release. */

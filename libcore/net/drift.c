@@ -10,12 +10,15 @@
 #define FAST_NS (8 * UNITS_NS_PER_S)
 #define SLOW_HZ 0.02
 #define MAX_TURN 0.05        /* bandwidth times window: beyond it the loop would overshoot */
+#define UNLEARN 0.95
 #define OUTSIDE_S 0.002      /* an error beyond this is a jump of the path, not drift */
 
 void drift_init(struct drift *d, uint32_t rate_hz, double set_frames)
 {
 	memset(d, 0, sizeof(*d));
 	d->rate_hz = rate_hz;
+	d->fast_hz = FAST_HZ;
+	d->fast_ns = FAST_NS;
 	d->set_frames = d->aim_frames = d->envelope_frames = set_frames;
 }
 
@@ -48,14 +51,17 @@ static void advance(struct drift *d, int64_t now_ns)
 static void turn(struct drift *d, double span_s, int64_t now_ns)
 {
 	double error = d->envelope_frames - d->owed_frames - d->set_frames;
-	double band_hz = now_ns - d->start_ns < FAST_NS ? FAST_HZ : SLOW_HZ;
+	double band_hz = now_ns - d->start_ns < d->fast_ns ? d->fast_hz : SLOW_HZ;
 	double out;
 
 	if (band_hz * span_s > MAX_TURN)
 		band_hz = MAX_TURN / span_s;
 	double w = 2 * M_PI * band_hz;
 	if (fabs(error) > OUTSIDE_S * d->rate_hz) {
-		d->outside_windows++;
+		/* Further away each time, though led back: then the drift that was found is none. */
+		if (d->outside_windows++ && fabs(error) > fabs(d->outside_frames))
+			d->integral *= UNLEARN;
+		d->outside_frames = error;
 		out = d->integral + (error > 0 ? DRIFT_MAX_PPM : -DRIFT_MAX_PPM) * PPM;
 	} else {
 		d->outside_windows = 0;

@@ -27,6 +27,8 @@
 
 struct drift {
 	double rate_hz;
+	double fast_hz;             /* bandwidth of the loop in its first fast_ns: 0.5 Hz and 8 s, or what the caller sets after drift_init() */
+	int64_t fast_ns;
 	/* the window that is being filled */
 	double window_max_frames;
 	uint32_t window_slacks;
@@ -44,6 +46,7 @@ struct drift {
 	double set_frames, aim_frames;
 	bool open;                  /* the ratio has left 1 */
 	double owed_frames;         /* what the loop would have moved while the ratio was 1 */
+	double outside_frames;      /* the error before, while it is beyond 2 ms */
 	uint32_t outside_windows;   /* in a row with an error beyond 2 ms */
 };
 

@@ -234,7 +234,7 @@ static void aim(struct jitter *j, int64_t now_ns)
 
 	if (j->o.latency_ns)
 		return;
-	if (way > 0 && way > frames_of(j, STEP_S) && j->counts.late && now_ns - j->last_late_ns <= HALF_NS && !j->place) {
+	if (way > 0 && way > frames_of(j, STEP_S) && (j->counts.late || j->counts.late_copies) && now_ns - j->last_late_ns <= HALF_NS && !j->place) {
 		uint32_t frames = (uint32_t)ceil(way);
 		j->hold_frames += j->o.pass ? 0 : frames;
 		shift(j, frames);
@@ -432,6 +432,31 @@ static bool observe(struct jitter *j, const struct jitter_packet *p, double slac
 	return lost_touch(j, p, window);
 }
 
+static bool is_held(const struct jitter *j, int64_t pos)
+{
+	uint32_t at = held_before(j, pos);
+
+	return at < j->n_held && held(j, at)->pos == pos;
+}
+
+/* A repair of what is missing: the network's delay is as long as it took, if that is not too long to wait for. */
+static void note_repair(struct jitter *j, const struct jitter_packet *p, double slack)
+{
+	bool is_late = p->pos < j->next_pos;
+	double excess = j->reference_frames - slack;
+
+	if (is_late ? j->untouched || !was_missing(j, p->pos, p->dur_frames) : is_held(j, p->pos))
+		return;
+	if (excess > frames_of(j, JITTER_REPAIR_S))
+		return;
+	if (is_late) {
+		j->counts.late_copies++;
+		j->last_late_ns = p->arrival_ns;
+	}
+	if (j->in_half && excess > j->worst_frames)
+		j->worst_frames = excess;
+}
+
 /* A packet before the first, that was overtaken by it and is not too late. */
 static bool precedes_all(struct jitter *j, const struct jitter_packet *p, double slack)
 {
@@ -483,6 +508,8 @@ enum jitter_put jitter_put(struct jitter *j, const struct jitter_packet *p)
 			return store(j, p) == JITTER_STORED ? JITTER_BEGUN : JITTER_FULL;
 		}
 	}
+	if (copy)
+		note_repair(j, p, slack);
 	if (p->pos >= j->next_pos || precedes_all(j, p, slack)) {
 		j->late_run = 0;
 		return store(j, p);

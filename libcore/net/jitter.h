@@ -30,10 +30,11 @@
 #define JITTER_COLLECT_S 0.6           /* after a cold start the depth is set by what came in this time */
 #define JITTER_COLD_S 0.040            /* until then */
 #define JITTER_N_MISSES 64u
+#define JITTER_REPAIR_S 0.1            /* the depth grows for repairs that come so much later than the fastest packet, and no more */
 #define JITTER_MARGIN_S 0.0003         /* added to what the histogram asks for */
 
 enum jitter_flag {
-	JITTER_COPY = 1,       /* a redundant or recovered copy: says nothing about the network's delay */
+	JITTER_COPY = 1,       /* a redundant or recovered copy: says nothing about the drift; if it is wanted, how long it took counts for the depth */
 	JITTER_DISCONT = 2,    /* the sender says that this does not follow what was before */
 	JITTER_FOLLOWS = 4,    /* by its number it follows the newest before: what lies between was never sent, and is silence */
 };
@@ -94,6 +95,7 @@ struct jitter_options {
 struct jitter_counts {
 	uint64_t received;      /* put, whatever became of it */
 	uint64_t late, duplicate, reordered, full, stray;
+	uint64_t late_copies;   /* repairs that would have been of use earlier */
 	uint64_t lost_frames;   /* missing when it was their turn: never came, or late */
 	uint64_t glitches;      /* times that something was missing because it was late; what is not further apart than 0.5 s is one */
 	uint64_t held_frames;   /* filled in for growing depth */

@@ -1,6 +1,8 @@
 #include "rt/thread.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <errno.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,6 +12,22 @@
 
 #define STACK_BYTES (64u << 10) /* more than a callback uses */
 #define PRIORITY 10             /* above everything ordinary, below what serves hardware */
+
+enum err thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *user, struct err_why *why)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int error = pthread_create(thread, NULL, run, user);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error) {
+		errno = error;
+		return err_sys(why, name);
+	}
+	pthread_setname_np(*thread, name);
+	return ERR_OK;
+}
 
 static __attribute__((noinline)) void touch_stack(void)
 {

@@ -1,6 +1,7 @@
 #include "tool/bulkin.h"
 
 #include "base/role.h"
+#include "rt/thread.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -70,7 +71,6 @@ static void *run(void *arg)
 
 enum err bulkin_start(struct bulkin *b, int fd, const struct split *split, const volatile sig_atomic_t *stop, struct err_why *why)
 {
-	sigset_t all, old;
 	enum err e;
 
 	memset(b, 0, sizeof(*b));
@@ -80,17 +80,9 @@ enum err bulkin_start(struct bulkin *b, int fd, const struct split *split, const
 	b->in.fd = -1;
 	if ((e = split_open(&b->split, why)))
 		return e;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int failed = pthread_create(&b->thread, NULL, run, b);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (failed) {
-		errno = failed;
-		return err_sys(why, "thread for --bulk-fd");
-	}
-	pthread_setname_np(b->thread, "bulk");
-	b->running = true;
-	return ERR_OK;
+	e = thread_start(&b->thread, "bulk", run, b, why);
+	b->running = !e;
+	return e;
 }
 
 enum err bulkin_finish(struct bulkin *b, struct err_why *why)

@@ -1,6 +1,7 @@
 #include "tool/bulkout.h"
 
 #include "base/role.h"
+#include "rt/thread.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -84,7 +85,6 @@ static void *run(void *arg)
 enum err bulkout_start(struct bulkout *b, const struct packet_stream *stream, bool live, struct err_why *why)
 {
 	struct packet_stream *own = &b->writer.stream;
-	sigset_t all, old;
 
 	b->stream = *stream;
 	b->video.options.live |= live;
@@ -94,18 +94,9 @@ enum err bulkout_start(struct bulkout *b, const struct packet_stream *stream, bo
 	own->clock_quality = stream->clock_quality;
 	own->tai_utc_s = stream->tai_utc_s;
 	memcpy(own->name, stream->name, sizeof(own->name));
-	/* Signals are for the working thread. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int failed = pthread_create(&b->thread, NULL, run, b);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (failed) {
-		errno = failed;
-		return err_sys(why, "thread for --bulk-fd");
-	}
-	pthread_setname_np(b->thread, "bulk");
-	b->running = true;
-	return ERR_OK;
+	enum err e = thread_start(&b->thread, "bulk", run, b, why);
+	b->running = !e;
+	return e;
 }
 
 enum err bulkout_finish(struct bulkout *b, struct err_why *why)

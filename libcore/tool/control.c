@@ -1,5 +1,7 @@
 #include "tool/control.h"
 
+#include "rt/thread.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -180,7 +182,6 @@ static void *run(void *arg)
 
 enum err control_open(struct control *c, const char *path, struct desk *desk, const char *tool, struct err_why *why)
 {
-	sigset_t all, old;
 	enum err e;
 
 	memset(c, 0, sizeof(*c));
@@ -198,17 +199,9 @@ enum err control_open(struct control *c, const char *path, struct desk *desk, co
 		return err_sys(why, c->path);
 	}
 	pthread_mutex_init(&c->lock, NULL);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int failed = pthread_create(&c->thread, NULL, run, c);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (failed) {
-		errno = failed;
-		return err_sys(why, "control thread");
-	}
-	pthread_setname_np(c->thread, "control");
-	c->running = true;
-	return ERR_OK;
+	e = thread_start(&c->thread, "control", run, c, why);
+	c->running = !e;
+	return e;
 }
 
 void control_release(struct control *c)

@@ -1,6 +1,7 @@
 #include "tool/feeder.h"
 
 #include "base/units.h"
+#include "rt/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -312,20 +313,9 @@ static void *run(void *arg)
 
 enum err feeder_start(struct feeder *f, struct err_why *why)
 {
-	sigset_t all, old;
-
-	/* Signals are for the working thread. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int failed = pthread_create(&f->thread, NULL, run, f);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (failed) {
-		errno = failed;
-		return err_sys(why, "thread for the inputs");
-	}
-	pthread_setname_np(f->thread, "feeder");
-	f->running = true;
-	return ERR_OK;
+	enum err e = thread_start(&f->thread, "feeder", run, f, why);
+	f->running = !e;
+	return e;
 }
 
 void feeder_release(struct feeder *f)

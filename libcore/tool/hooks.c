@@ -1,5 +1,7 @@
 #include "tool/hooks.h"
 
+#include "rt/thread.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -73,22 +75,12 @@ static void *run(void *arg)
 
 enum err hooks_begin(struct hooks *h, struct err_why *why)
 {
-	sigset_t all, before;
-
 	if (!(h->events = calloc(HOOKS_MAX_QUEUED, sizeof(*h->events))))
 		return err_say(why, ERR_NOMEM, "commands", "%s", err_text(ERR_NOMEM));
 	sem_init(&h->wake, 0, 0);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int error = pthread_create(&h->thread, NULL, run, h);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (error) {
-		errno = error;
-		return err_sys(why, "thread");
-	}
-	pthread_setname_np(h->thread, "hooks");
-	h->running = true;
-	return ERR_OK;
+	enum err e = thread_start(&h->thread, "hooks", run, h, why);
+	h->running = !e;
+	return e;
 }
 
 void hooks_run(struct hooks *h, const struct hooks_event *e)

@@ -1,6 +1,7 @@
 #include "tool/linkrecv.h"
 
 #include "rt/clock.h"
+#include "rt/thread.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -367,14 +368,9 @@ enum err linkrecv_open(struct linkrecv *l, const struct linkrecv_options *o, str
 	l->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (l->wake_fd < 0)
 		return err_sys(why, l->name);
-	int error = pthread_create(&l->thread, NULL, run, l);
-	if (error) {
-		errno = error;
-		return err_sys(why, l->name);
-	}
-	pthread_setname_np(l->thread, "link");
-	l->is_running = true;
-	return ERR_OK;
+	e = thread_start(&l->thread, "link", run, l, why);
+	l->is_running = !e;
+	return e;
 }
 
 void linkrecv_wake(struct linkrecv *l)

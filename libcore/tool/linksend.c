@@ -2,6 +2,7 @@
 
 #include "net/secret.h"
 #include "rt/clock.h"
+#include "rt/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -348,14 +349,9 @@ enum err linksend_open(struct linksend *l, const struct linksend_options *o, str
 	l->room_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (l->wake_fd < 0 || l->room_fd < 0)
 		return err_sys(why, l->name);
-	int error = pthread_create(&l->thread, NULL, run, l);
-	if (error) {
-		errno = error;
-		return err_sys(why, l->name);
-	}
-	pthread_setname_np(l->thread, "link");
-	l->is_running = true;
-	return ERR_OK;
+	e = thread_start(&l->thread, "link", run, l, why);
+	l->is_running = !e;
+	return e;
 }
 
 void linksend_release(struct linksend *l)

@@ -76,20 +76,26 @@ enum err listener_work(struct listener *l, int64_t until_ns, int wake_fd, listen
 		wait_ns = 0;
 	struct timespec ts = { wait_ns / UNITS_NS_PER_S, wait_ns % UNITS_NS_PER_S };
 	int ready = ppoll(l->polled, n_polled, &ts, NULL);
+	int64_t begun_ns = clock_now_ns();
 	if (ready < 0 && errno != EINTR)
 		return err_sys(why, "poll");
 	for (unsigned i = 0; ready > 0 && i < l->n_sockets; i++) {
 		struct listener_socket *s = &l->sockets[i];
-		unsigned n = LISTENER_BATCH;
+		unsigned n = LISTENER_BATCH, times = 0;
 		if (!l->polled[i].revents)
 			continue;
-		/* One batch a turn: a flood leaves room for what is due. */
-		enum err e = dgram_receive(&s->d, &l->batch, &n, why);
-		if (e && e != ERR_PEER)
-			return e;
-		for (unsigned k = 0; k < n; k++)
-			if (!l->batch.in[k].is_cut)
-				take(user, s->port, s->is_rtcp, &l->batch.in[k]);
+		/*
+		 * After we were held up, everything that had come by then is read before anything is played, or it would be taken
+		 * for missing.  But a flood leaves room for what is due.
+		 */
+		do {
+			enum err e = dgram_receive(&s->d, &l->batch, &n, why);
+			if (e && e != ERR_PEER)
+				return e;
+			for (unsigned k = 0; k < n; k++)
+				if (!l->batch.in[k].is_cut)
+					take(user, s->port, s->is_rtcp, &l->batch.in[k]);
+		} while (n == LISTENER_BATCH && ++times < LISTENER_MAX_BATCHES && l->batch.in[n - 1].arrival_ns < begun_ns);
 	}
 	return ERR_OK;
 }

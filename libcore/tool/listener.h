@@ -13,6 +13,7 @@
 
 #define LISTENER_MAX_SOCKETS 128u
 #define LISTENER_BATCH 64u
+#define LISTENER_MAX_BATCHES 32u         /* read in one turn, of what had come before it */
 #define LISTENER_SLOT_BYTES 2048u
 #define LISTENER_BUFFER_BYTES (4 << 20)  /* of each socket: what comes while we are busy */
 

@@ -288,15 +288,14 @@ static enum jitter_put put(struct netflow *f, int64_t pos, int64_t seq, uint16_t
 	return jitter_put(&f->jitter, &p);
 }
 
-/* What was filled in behind the last packet: was it ever sent? */
-static void settle_open(struct netflow *f, bool unsent)
+/* What was filled in behind the last packet: so many frames of it were never sent, the rest was late or lost. */
+static void settle_open(struct netflow *f, int64_t unsent_frames)
 {
-	if (unsent) {
-		f->counts.unsent_frames += f->open_frames;
-	} else {
-		f->counts.concealed_frames += f->open_frames;
-		f->counts.lost_frames += f->open_frames;
-	}
+	int64_t unsent = unsent_frames < 0 ? 0 : unsent_frames < f->open_frames ? unsent_frames : f->open_frames;
+
+	f->counts.unsent_frames += (uint64_t)unsent;
+	f->counts.concealed_frames += f->open_frames - (uint64_t)unsent;
+	f->counts.lost_frames += f->open_frames - (uint64_t)unsent;
 	f->open_frames = 0;
 }
 
@@ -319,7 +318,7 @@ bool netflow_packet(struct netflow *f, const struct rtp *r, int64_t arrival_ns)
 		enum assembly_put part = put_part(f, part_pos(f, r->ts), frames, r->payload, follows, false, arrival_ns);
 		return part == ASSEMBLY_WHOLE || part == ASSEMBLY_KEPT;
 	}
-	settle_open(f, follows);
+	settle_open(f, follows ? pos - f->jitter.newest_pos : 0);
 	enum jitter_put put_ = put(f, pos, seq, follows ? JITTER_FOLLOWS : 0, r->payload, r->payload_bytes, arrival_ns);
 	if (put_ != JITTER_STRAY)
 		rtp_unwrap_ts(&f->ts, r->ts);
@@ -780,7 +779,7 @@ static uint32_t fill(struct netflow *f, uint32_t n, uint32_t *lead)
 		} else if (part.what == JITTER_WAIT) {
 			if (!f->playing)
 				break;
-			settle_open(f, false);
+			settle_open(f, 0);
 			drain(f);
 		} else if (f->playing) {
 			play_hole(f, part.frames, &part);
