@@ -361,7 +361,7 @@ static void count_more(struct netsend *n)
 		{ "sent_datagrams", &n->sender.sent_datagrams }, { "sent_bytes", &n->sender.sent_bytes },
 		{ "send_errors", &n->sender.send_errors }, { "repair_datagrams", &n->sender.repair_datagrams },
 		{ "redundant_copies", &n->sender.redundant_copies }, { "redundancy_level", &n->sender.red_level },
-		{ "rtcp_in", &n->sender.rtcp_in }, { "receivers", &n->sender.n_reporting },
+		{ "rtcp_in", &n->sender.rtcp_in }, { "receivers", &n->sender.n_reporting }, { "receivers_gone", &n->sender.n_gone },
 		{ "peer_lost", &n->sender.peer_lost }, { "peer_jitter_us", &n->sender.peer_jitter_us },
 		{ "round_trip_us", &n->sender.round_trip_us }, { "refused_packets", &n->sender.refused },
 		{ "clipped_samples", &n->sender.clipped },

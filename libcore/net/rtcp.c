@@ -456,6 +456,21 @@ enum err rtcp_loss_unpack(const struct rtcp_app *a, struct rtcp_loss *l)
 	return l->lost <= l->expected && l->repaired <= l->lost ? ERR_OK : ERR_FORMAT;
 }
 
+void rtcp_ping_pack(const struct rtcp_ping *p, uint8_t data[static RTCP_PING_BYTES])
+{
+	put_be32(data, p->ssrc);
+	put_be32(data + 4, (uint32_t)(p->token >> 32));
+	put_be32(data + 8, (uint32_t)p->token);
+}
+
+enum err rtcp_ping_unpack(const struct rtcp_app *a, uint8_t subtype, struct rtcp_ping *p)
+{
+	if (!is_weir(a, subtype) || a->data_bytes < RTCP_PING_BYTES)
+		return ERR_FORMAT;
+	*p = (struct rtcp_ping){ get_be32(a->data), (uint64_t)get_be32(a->data + 4) << 32 | get_be32(a->data + 8) };
+	return ERR_OK;
+}
+
 /* ---- time ---- */
 
 #define NTP_EPOCH_S 2208988800LL     /* 1900 to 1970 */

@@ -120,7 +120,7 @@ enum err rtcp_put_app(struct rtcp_writer *w, uint32_t ssrc, uint8_t subtype, con
 /* ---- APP "WEIR": what plain RTP cannot say ---- */
 
 #define RTCP_WEIR_NAME "WEIR"
-enum rtcp_weir { RTCP_WEIR_BINDING = 1, RTCP_WEIR_LOSS = 2 };
+enum rtcp_weir { RTCP_WEIR_BINDING = 1, RTCP_WEIR_LOSS = 2, RTCP_WEIR_PING = 3, RTCP_WEIR_PONG = 4 };
 
 #define RTCP_MAX_TRACK_NAME_BYTES 127u
 #define RTCP_MAX_BINDING_BYTES 192u
@@ -181,6 +181,21 @@ unsigned rtcp_burst_packets(unsigned bin);
 
 void rtcp_loss_pack(const struct rtcp_loss *l, uint8_t data[static RTCP_LOSS_BYTES]);
 enum err rtcp_loss_unpack(const struct rtcp_app *a, struct rtcp_loss *l) WEIR_MUSTUSE;
+
+#define RTCP_PING_BYTES 12u
+
+/*
+ * A receiver asks a weir sender, which answers with the same data under RTCP_WEIR_PONG: the round trip, which a receiver has no
+ * report to find from.
+ */
+struct rtcp_ping {
+	uint32_t ssrc;            /* the flow that is asked */
+	uint64_t token;           /* the receiver's, that comes back */
+};
+
+void rtcp_ping_pack(const struct rtcp_ping *p, uint8_t data[static RTCP_PING_BYTES]);
+/* Returns: ERR_OK; ERR_FORMAT: another subtype than `subtype`, or too short. */
+enum err rtcp_ping_unpack(const struct rtcp_app *a, uint8_t subtype, struct rtcp_ping *p) WEIR_MUSTUSE;
 
 /* ---- time ---- */
 

@@ -388,6 +388,7 @@ static void begin_counting(struct hearing *h)
 		{ "reordered", &h->receiver.counts.reordered }, { "duplicate", &h->receiver.counts.duplicate }, { "jitter_us", &h->receiver.counts.jitter_us },
 		{ "depth_us", &h->receiver.counts.depth_us }, { "refused", &h->receiver.counts.refused }, { "strangers", &h->receiver.counts.strangers },
 		{ "senders", &h->receiver.counts.senders }, { "auth_failed", &h->receiver.counts.forged }, { "replayed", &h->receiver.counts.replayed },
+		{ "round_trip_us", &h->receiver.counts.round_trip_us }, { "one_way_us", &h->receiver.counts.one_way_us },
 		{ "unsent_frames", &h->receiver.counts.unsent_frames },
 	};
 
@@ -469,6 +470,8 @@ static void count(struct hearing *h, int64_t now_ns)
 	if (now_ns - h->counted_ns < COUNT_NS)
 		return;
 	h->counted_ns = now_ns;
+	if (!h->o.replay_path)
+		h->receiver.utc_offset_ns = clock_utc_offset_ns();
 	receiver_count(&h->receiver, &h->stats);
 	progress_update(&h->progress, (double)(now_ns - h->start_ns) / UNITS_NS_PER_S, -1);
 }

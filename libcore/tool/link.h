@@ -70,7 +70,8 @@ short link_events(const struct link *l);
 
 /*
  * Go on after poll(2): reads, writes, does the handshake.  Returns: ERR_OK; ERR_PEER: the other side does not know the key, or
- * does not speak this language; ERR_GONE: it broke off; ERR_END: it ended, and all that it sent can be had by link_next().
+ * does not speak this language; ERR_VERSION: another
+ * version of it; ERR_GONE: it broke off; ERR_END: it ended, and all that it sent can be had by link_next().
  */
 enum err link_work(struct link *l, int64_t now_ns) WEIR_MUSTUSE;
 

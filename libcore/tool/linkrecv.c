@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define STRANGERS 8u                    /* connections that have not said who they are */
+#define BACKLOG 128
 #define TELL_NS 100000000LL
 #define TELL_BYTES (64u << 10)
 #define TELL_MESSAGES 256u
@@ -237,7 +238,8 @@ static struct linkrecv_link *crowded_out(struct linkrecv *l)
 	return found;
 }
 
-static void accept_one(struct linkrecv *l, int64_t now_ns)
+/* Returns: there was one, and there may be more. */
+static bool accept_one(struct linkrecv *l, int64_t now_ns)
 {
 	struct dgram_addr from = { .n_bytes = sizeof(from) - offsetof(struct dgram_addr, any) };
 	int fd = accept4(l->fd, &from.any, &from.n_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -249,7 +251,7 @@ static void accept_one(struct linkrecv *l, int64_t now_ns)
 		/* What cannot be taken for want of descriptors would wake us for ever. */
 		if ((errno == EMFILE || errno == ENFILE) && (free_link = crowded_out(l)))
 			drop_link(l, free_link);
-		return;
+		return false;
 	}
 	for (unsigned i = 0; i < l->n_links && !free_link; i++)
 		free_link = l->links[i].link.fd < 0 ? &l->links[i] : NULL;
@@ -261,12 +263,13 @@ static void accept_one(struct linkrecv *l, int64_t now_ns)
 	if (!may || !free_link) {
 		atomic_fetch_add(&l->counts.refused, 1);
 		close(fd);
-		return;
+		return true;
 	}
 	free_link->from = from;
 	free_link->session = -1;
 	if (link_begin(&free_link->link, fd, SEAL_SERVER, l->options.psk, dgram_text(&from, text), now_ns, &why))
 		atomic_fetch_add(&l->counts.refused, 1);
+	return true;
 }
 
 static void end_absent(struct linkrecv *l, int64_t now_ns)
@@ -309,8 +312,8 @@ static void *run(void *user)
 			if (k->link.fd >= 0 && work_link(l, k, now_ns))
 				drop_link(l, k);
 		}
-		if (l->polls[1].revents)
-			accept_one(l, now_ns);
+		for (unsigned i = 0; i < STRANGERS && l->polls[1].revents && accept_one(l, now_ns); i++)
+			;
 		end_absent(l, now_ns);
 	}
 	return NULL;
@@ -338,7 +341,7 @@ static enum err listen_on(struct linkrecv *l, struct err_why *why)
 		}
 		return err_sys(why, l->name);
 	}
-	if (listen(l->fd, STRANGERS) || getsockname(l->fd, &bound.any, &bound.n_bytes))
+	if (listen(l->fd, BACKLOG) || getsockname(l->fd, &bound.any, &bound.n_bytes))
 		return err_sys(why, l->name);
 	l->port = dgram_port(&bound);
 	return ERR_OK;

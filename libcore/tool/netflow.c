@@ -111,7 +111,7 @@ static enum err begin(struct netflow *f, const struct netflow_options *o, struct
 	f->id = id;
 	f->ssrc = ssrc;
 	f->format = *format;
-	f->newest_seq = -1;
+	f->newest_seq = f->round_trip_ns = f->one_way_ns = -1;
 	if (o->retime)
 		j.block_frames = (uint32_t)units_from_ns(o->block_ns, format->clock_hz, 1) + VARIRATE_AHEAD_FRAMES + 1;
 	if ((e = take_memory(&f->memory, &f->memory_bytes, jitter_bytes(&j), why)) || (e = jitter_init(&f->jitter, &j, f->memory, why)) || (e = describe(f, why)))
@@ -168,7 +168,7 @@ bool netflow_begin_part(struct netflow *f, struct netflow *joint, uint32_t ssrc,
 	f->id = joint->id;
 	f->ssrc = ssrc;
 	f->format = *format;
-	f->newest_seq = -1;
+	f->newest_seq = f->round_trip_ns = f->one_way_ns = -1;
 	f->joint = joint;
 	f->member = (unsigned)member;
 	f->used = true;
@@ -254,7 +254,7 @@ void netflow_succeed(struct netflow *f, uint32_t ssrc)
 	f->ssrc = ssrc;
 	f->source = (struct rtp_source){ 0 };
 	f->seq = f->ts = (struct rtp_unwrap){ 0 };
-	f->newest_seq = -1;
+	f->newest_seq = f->round_trip_ns = f->one_way_ns = -1;
 	f->reception = (struct rtcp_reception){ 0 };
 	f->monitor = (struct red_monitor){ 0 };
 	f->has_sr = f->is_weir = f->ending = false;
@@ -341,6 +341,9 @@ void netflow_copy(struct netflow *f, uint32_t ts, int64_t seq, const uint8_t *pa
 void netflow_sr(struct netflow *f, const struct rtcp_sr *sr, int64_t arrival_ns)
 {
 	rtcp_reception_sr(&f->reception, sr, arrival_ns);
+	if (f->heard_ns)
+		f->rtcp_gap_ns = arrival_ns - f->heard_ns;
+	f->heard_ns = arrival_ns;
 	if (!sr->ntp || !f->ts.started)
 		return;
 	f->sr_ts = rtp_peek_ts(&f->ts, sr->ts);
@@ -368,6 +371,19 @@ void netflow_bye(struct netflow *f)
 	f->ending = true;
 	give_up(f, INT64_MAX);
 	jitter_end(&f->jitter);
+}
+
+bool netflow_is_gone(const struct netflow *f, int64_t now_ns)
+{
+	int64_t last_ns = f->heard_ns > f->last_ns ? f->heard_ns : f->last_ns, limit_ns = NETFLOW_FORGET_NS;
+
+	if (f->is_joint) /* as long as its parts */
+		return false;
+	if (f->is_weir && f->heard_ns) {
+		limit_ns = f->rtcp_gap_ns ? 3 * f->rtcp_gap_ns : NETFLOW_SILENT_MOST_NS;
+		limit_ns = limit_ns < NETFLOW_SILENT_LEAST_NS ? NETFLOW_SILENT_LEAST_NS : limit_ns > NETFLOW_SILENT_MOST_NS ? NETFLOW_SILENT_MOST_NS : limit_ns;
+	}
+	return now_ns - last_ns > limit_ns;
 }
 
 double netflow_depth_s(const struct netflow *f)
@@ -690,8 +706,10 @@ static void play_hole(struct netflow *f, uint32_t frames, const struct jitter_pa
 	f->fifo_frames += frames;
 	if (part->what == JITTER_MISSING)
 		f->play_media_pos = part->pos + frames;
-	if (part->what == JITTER_MISSING && part->silent)
+	if (part->what == JITTER_MISSING && part->silent) {
+		f->counts.unsent_frames += frames;
 		return;
+	}
 	if (part->what == JITTER_MISSING && !f->jitter.n_held) {
 		f->open_frames += frames;
 	} else {

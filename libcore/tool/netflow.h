@@ -25,6 +25,8 @@
 #define NETFLOW_MAX_BLOCK_FRAMES 4800u
 #define NETFLOW_MAX_CHANNELS 64u         /* of PCM in one packet */
 #define NETFLOW_JOINT_SLOTS 512u         /* of the jitter buffer of a joint flow, at most */
+#define NETFLOW_SILENT_LEAST_NS (3 * UNITS_NS_PER_S) /* a weir sender, which says every second or so that it lives, has gone after three times that */
+#define NETFLOW_SILENT_MOST_NS (15 * UNITS_NS_PER_S)
 #define NETFLOW_FORGET_NS (60 * UNITS_NS_PER_S) /* a sender silent for so long has gone */
 
 struct netflow_options {
@@ -56,6 +58,11 @@ struct netflow {
 	bool is_weir;                  /* it sent a binding */
 	struct rtcp_binding binding;
 	int64_t last_ns;               /* something came */
+	int64_t heard_ns, rtcp_gap_ns; /* RTCP of it came; so long after that before */
+	uint64_t ping_token;           /* asked last, at ping_ns; 0: nothing is asked */
+	int64_t ping_ns;
+	int64_t round_trip_ns;         /* −1: not known */
+	int64_t one_way_ns;            /* by both wall clocks, of the last SR; −1: not known, or they cannot be right */
 	/* of a track that is split */
 	struct netflow *joint;         /* part: who plays it; NULL: it does so itself */
 	unsigned member;               /* part: its number there */
@@ -161,6 +168,9 @@ enum err netflow_play(struct netflow *f, int64_t now_ns, int64_t pos, uint32_t n
 /* Everything is written that can be: END of the track.  The flow is free then. */
 enum err netflow_end(struct netflow *f, enum packet_end_reason reason) WEIR_MUSTUSE;
 void netflow_release(struct netflow *f);
+
+/* Has nothing come of it for so long that it must have gone? */
+bool netflow_is_gone(const struct netflow *f, int64_t now_ns);
 
 /* How long its packets wait, in seconds. */
 double netflow_depth_s(const struct netflow *f);

@@ -38,6 +38,7 @@ enum err receiver_init(struct receiver *r, struct tool *t, struct writer *out, c
 	r->tool = t;
 	r->out = out;
 	r->start_ns = start_ns;
+	r->utc_offset_ns = UNITS_UNKNOWN_NS;
 	r->random = o->seed;
 	r->ssrc = (uint32_t)next_random(&r->random);
 	r->next_id = 1;
@@ -115,7 +116,7 @@ static int64_t tick_pos(const struct netflow *f, int64_t tick, int64_t block_ns)
 
 static bool is_over(const struct receiver *r, const struct netflow *f, int64_t now_ns)
 {
-	if (now_ns - f->last_ns > (f->counts.packets <= BRIEF_PACKETS ? BRIEF_NS : NETFLOW_FORGET_NS))
+	if (netflow_is_gone(f, now_ns) || (!f->is_joint && f->counts.packets <= BRIEF_PACKETS && now_ns - f->last_ns > BRIEF_NS))
 		return true;
 	return f->ending && !f->jitter.n_held && (!r->o.flow.retime || !f->playing);
 }
@@ -222,6 +223,7 @@ void receiver_count(struct receiver *r, struct stats *s)
 	uint64_t received = r->ended_received, lost = r->ended_lost, recovered = r->ended_recovered, concealed = r->ended_concealed, late = r->ended_late,
 		reordered = r->ended_reordered, duplicate = r->ended_duplicate, refused = r->ended_refused, senders = 0, lost_frames = r->ended_lost_frames,
 		gaps = r->ended_gaps, dropped = r->ended_dropped, frames_out = r->ended_out, unsent = r->ended_unsent;
+	int64_t trip_ns = 0, way_ns = 0;
 	double jitter_us = 0, depth_us = 0, most_ppm = 0;
 
 	for (unsigned i = 0; i < r->n_flows; i++) {
@@ -245,6 +247,8 @@ void receiver_count(struct receiver *r, struct stats *s)
 		double j_us = f->reception.jitter * 1e6 / f->format.clock_hz, d_us = netflow_depth_s(f) * 1e6, ppm = drift_ppm(&f->jitter.drift);
 		jitter_us = j_us > jitter_us ? j_us : jitter_us;
 		depth_us = d_us > depth_us ? d_us : depth_us;
+		trip_ns = f->round_trip_ns > trip_ns ? f->round_trip_ns : trip_ns;
+		way_ns = f->one_way_ns > way_ns ? f->one_way_ns : way_ns;
 		most_ppm = ppm * ppm > most_ppm * most_ppm ? ppm : most_ppm;
 	}
 	stats_set(&r->counts.received, received);
@@ -258,6 +262,10 @@ void receiver_count(struct receiver *r, struct stats *s)
 	stats_set(&r->counts.depth_us, depth_us > 0 ? (uint64_t)depth_us : 0);
 	stats_set(&r->counts.refused, refused);
 	stats_set(&r->counts.senders, senders);
+	if (senders) { /* what they were stays when all have gone */
+		stats_set(&r->counts.round_trip_us, (uint64_t)trip_ns / 1000);
+		stats_set(&r->counts.one_way_us, (uint64_t)way_ns / 1000);
+	}
 	stats_set(&r->counts.unsent_frames, unsent);
 	if (r->o.srtp) {
 		stats_set(&r->counts.forged, r->o.srtp->counts.n_forged);

@@ -39,7 +39,7 @@ typedef void receiver_send(void *user, unsigned port, const struct dgram_addr *t
 
 struct receiver_counts {
 	atomic_uint_fast64_t received, lost, recovered, concealed_frames, late_packets, reordered, duplicate, jitter_us, depth_us, refused, strangers, senders,
-		forged, replayed, unsent_frames;
+		forged, replayed, unsent_frames, round_trip_us, one_way_us;
 };
 
 struct receiver_candidate {
@@ -76,6 +76,7 @@ struct receiver {
 	int64_t joined_ns;                         /* new tracks are counted against time: receiverflows_begin() */
 	uint16_t next_id;
 	/* the local timeline */
+	int64_t utc_offset_ns;                     /* wall clock less the clock of all these times; UNITS_UNKNOWN_NS: a recording */
 	int64_t start_ns, tick;                    /* the next block is number tick */
 	/* reports */
 	uint32_t ssrc;

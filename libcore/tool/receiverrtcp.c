@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#define ONE_WAY_MOST_NS (10 * UNITS_NS_PER_S)
 #define LOSS_REPORT_NS (UNITS_NS_PER_S / 4)
 #define REPORT_MOST_BYTES 512u
 
@@ -25,12 +26,38 @@ static void take_sdes(struct receiver *r, const struct rtcp_packet *p, const str
 	}
 }
 
+/* How long a sender report took, if both wall clocks are right: an estimate that is as good as they are. */
+static int64_t one_way_ns(const struct receiver *r, const struct rtcp_sr *sr, int64_t arrival_ns)
+{
+	if (r->utc_offset_ns == UNITS_UNKNOWN_NS || !sr->ntp)
+		return -1;
+	int64_t way_ns = arrival_ns + r->utc_offset_ns - rtcp_ntp_utc_ns(sr->ntp);
+	return way_ns >= 0 && way_ns <= ONE_WAY_MOST_NS ? way_ns : -1;
+}
+
+static void take_pong(struct receiver *r, const struct rtcp_app *a, const struct dgram_addr *from, int64_t arrival_ns)
+{
+	struct rtcp_ping ping;
+	struct netflow *f;
+
+	if (rtcp_ping_unpack(a, RTCP_WEIR_PONG, &ping) || !(f = receiverflows_find(r, ping.ssrc)) || !dgram_same_host(&f->from, from))
+		return;
+	if (!f->ping_token || ping.token != f->ping_token)
+		return;
+	f->ping_token = 0;
+	f->heard_ns = arrival_ns;
+	f->round_trip_ns = arrival_ns - f->ping_ns;
+}
+
 static void take_app(struct receiver *r, unsigned port, const struct rtcp_packet *p, const struct dgram_addr *from, bool leaves, int64_t arrival_ns)
 {
 	struct rtcp_app a;
 	struct rtcp_binding b;
 
-	if (rtcp_app_unpack(p, &a) || memcmp(a.name, RTCP_WEIR_NAME, 4) || a.subtype != RTCP_WEIR_BINDING || rtcp_binding_unpack(&a, &b))
+	if (rtcp_app_unpack(p, &a))
+		return;
+	take_pong(r, &a, from, arrival_ns);
+	if (memcmp(a.name, RTCP_WEIR_NAME, 4) || a.subtype != RTCP_WEIR_BINDING || rtcp_binding_unpack(&a, &b))
 		return;
 	struct netflow *f = receiverflows_find(r, b.ssrc);
 	struct err_why why;
@@ -71,6 +98,7 @@ void receiverrtcp_take(struct receiver *r, unsigned port, const struct dgram_add
 			if (rtcp_sr_unpack(&p, &sr) || !(f = receiverflows_find(r, sr.ssrc)) || !dgram_same_host(&f->from, from))
 				break;
 			netflow_sr(f, &sr, arrival_ns);
+			f->one_way_ns = one_way_ns(r, &sr, arrival_ns);
 			f->rtcp_from = *from;
 			break;
 		case RTCP_SDES:
@@ -111,7 +139,7 @@ static void loss_of(struct netflow *f, int64_t now_ns, const struct rtcp_report 
 /* To one sender, about it. */
 static size_t report_to(struct receiver *r, struct netflow *f, int64_t now_ns, bool whole)
 {
-	uint8_t bytes[RTCP_MAX_BYTES + SRTP_RTCP_TAIL_BYTES], loss[RTCP_LOSS_BYTES];
+	uint8_t bytes[RTCP_MAX_BYTES + SRTP_RTCP_TAIL_BYTES], loss[RTCP_LOSS_BYTES], ping[RTCP_PING_BYTES];
 	struct rtcp_writer w = { bytes, RTCP_MAX_BYTES, 0 };
 	struct rtcp_report report = rtcp_reception_report(&f->reception, f->ssrc, now_ns);
 	struct rtcp_loss l;
@@ -122,6 +150,13 @@ static size_t report_to(struct receiver *r, struct netflow *f, int64_t now_ns, b
 		loss_of(f, now_ns, &report, &l);
 		rtcp_loss_pack(&l, loss);
 		if (rtcp_put_app(&w, r->ssrc, RTCP_WEIR_LOSS, RTCP_WEIR_NAME, loss, sizeof(loss)))
+			return 0;
+		/* A number that nobody else can know, and the time stays here. */
+		struct rtcp_ping ask = { f->ssrc, (uint64_t)(receiver_random(r) * 9007199254740992.0) | 1 };
+		rtcp_ping_pack(&ask, ping);
+		f->ping_token = ask.token;
+		f->ping_ns = now_ns;
+		if (rtcp_put_app(&w, r->ssrc, RTCP_WEIR_PING, RTCP_WEIR_NAME, ping, sizeof(ping)))
 			return 0;
 	}
 	size_t n = w.n_bytes;

@@ -67,6 +67,8 @@ struct sender_receiver {
 	int64_t heard_ns;
 	int32_t lost;
 	uint32_t jitter_us;
+	bool is_weir;                    /* it reports four times a second */
+	bool is_gone;                    /* and has not for long: that was said */
 };
 
 struct sender {
@@ -111,7 +113,7 @@ struct sender {
 	uint32_t rs_ts;
 	/* totals, read by the printer of stats */
 	atomic_uint_fast64_t sent_datagrams, sent_bytes, send_errors, repair_datagrams, redundant_copies, red_level;
-	atomic_uint_fast64_t rtcp_in, n_reporting, peer_lost, peer_jitter_us, round_trip_us, refused, clipped;
+	atomic_uint_fast64_t rtcp_in, n_reporting, n_gone, peer_lost, peer_jitter_us, round_trip_us, refused, clipped;
 };
 
 /*

@@ -3,13 +3,16 @@
 #include "rt/clock.h"
 #include "tool/sendout.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define BINDING_NS UNITS_NS_PER_S
 #define UDP_BYTES 28u                        /* of IP and UDP, that count into RTCP's share */
 #define FIRST_BYTES 200u
 #define FIRST_BPS 128000.0
 #define SHARE 0.05
+#define WEIR_SILENT_NS (3 * UNITS_NS_PER_S)  /* one of weir, that reports every 250 ms */
 #define SILENT_NS (30 * UNITS_NS_PER_S)      /* a receiver that was not heard for so long has left */
 
 static double bandwidth_bps(const struct sender *s, int64_t now_ns)
@@ -85,13 +88,26 @@ void sendrtcp_say(struct sender *s, unsigned flow, bool bye, int64_t now_ns)
 	rtcp_timer_heard(&s->timer, n_bytes + UDP_BYTES);
 }
 
+static bool is_silent(const struct sender_receiver *r, int64_t now_ns)
+{
+	return now_ns - r->heard_ns > (r->is_weir ? WEIR_SILENT_NS : SILENT_NS);
+}
+
 static unsigned count_receivers(struct sender *s, int64_t now_ns)
 {
 	unsigned n = 0;
 	uint64_t lost = 0, jitter_us = 0;
+	char who[32];
 
 	for (unsigned i = 0; i < s->n_receivers; i++) {
-		if (now_ns - s->receivers[i].heard_ns > SILENT_NS) {
+		if (is_silent(&s->receivers[i], now_ns)) {
+			if (!s->receivers[i].is_gone) {
+				s->receivers[i].is_gone = true;
+				stats_add(&s->n_gone, 1);
+				snprintf(who, sizeof(who), "receiver %08x", (unsigned)s->receivers[i].ssrc);
+				tool_warn(s->tool, who, "has not reported for %d s: gone, or out of reach",
+					(int)((s->receivers[i].is_weir ? WEIR_SILENT_NS : SILENT_NS) / UNITS_NS_PER_S));
+			}
 			/* Its place is free for the next. */
 			if (s->has_srtp && srtp_session_has(&s->srtp, s->receivers[i].ssrc))
 				srtp_session_forget(&s->srtp, s->receivers[i].ssrc);
@@ -190,7 +206,7 @@ static struct sender_receiver *receiver_of(struct sender *s, uint32_t ssrc, int6
 
 		if (r->ssrc == ssrc)
 			return r;
-		if (now_ns - r->heard_ns > SILENT_NS)
+		if (is_silent(r, now_ns))
 			old = r;
 	}
 	if (!old && s->n_receivers < SENDER_MAX_RECEIVERS)
@@ -208,6 +224,7 @@ static void take_report(struct sender *s, uint32_t reporter, const struct rtcp_r
 	if (!place)
 		return;
 	place->heard_ns = now_ns;
+	place->is_gone = false;
 	place->lost = r->lost;
 	place->jitter_us = (uint32_t)units_scale(r->jitter, 1000000, f->rate_hz);
 	int64_t round_trip_ns = rtcp_round_trip_ns(rtcp_ntp(utc_ns), r->last_sr, r->delay_last_sr);
@@ -215,13 +232,44 @@ static void take_report(struct sender *s, uint32_t reporter, const struct rtcp_r
 		stats_set(&s->round_trip_us, (uint64_t)(round_trip_ns / 1000));
 }
 
-static void take_app(struct sender *s, const struct rtcp_packet *p, int64_t now_ns, int64_t utc_ns)
+/* Where a datagram came from, and how. */
+struct heard_from {
+	unsigned socket;
+	bool is_secure;
+	const struct dgram_addr *addr;
+};
+
+/* No more bytes than those that asked. */
+static void answer(struct sender *s, const struct rtcp_ping *ping, const struct heard_from *from)
+{
+	uint8_t bytes[64 + SRTP_RTCP_TAIL_BYTES], data[RTCP_PING_BYTES];
+	struct rtcp_writer w = { bytes, 64, 0 };
+
+	rtcp_ping_pack(ping, data);
+	if (rtcp_put_app(&w, ping->ssrc, RTCP_WEIR_PONG, RTCP_WEIR_NAME, data, sizeof(data)))
+		return;
+	size_t n_bytes = w.n_bytes;
+	if (from->is_secure && srtp_session_protect_rtcp(&s->srtp, bytes, &n_bytes))
+		return;
+	(void)!sendto(s->sockets[from->socket].fd, bytes, n_bytes, MSG_DONTWAIT | MSG_NOSIGNAL, &from->addr->any, from->addr->n_bytes);
+}
+
+static void take_app(struct sender *s, const struct rtcp_packet *p, const struct heard_from *from, int64_t now_ns, int64_t utc_ns)
 {
 	struct rtcp_app app;
 	struct rtcp_loss loss;
+	struct rtcp_ping ping;
 
-	if (rtcp_app_unpack(p, &app) || rtcp_loss_unpack(&app, &loss))
+	if (rtcp_app_unpack(p, &app))
 		return;
+	if (!rtcp_ping_unpack(&app, RTCP_WEIR_PING, &ping) && flow_of(s, ping.ssrc)) {
+		answer(s, &ping, from);
+		return;
+	}
+	if (rtcp_loss_unpack(&app, &loss))
+		return;
+	for (unsigned i = 0; i < s->n_receivers; i++)
+		s->receivers[i].is_weir |= s->receivers[i].ssrc == app.ssrc;
 	struct flow *f = flow_of(s, loss.ssrc);
 	if (!f)
 		return;
@@ -238,7 +286,7 @@ static void take_app(struct sender *s, const struct rtcp_packet *p, int64_t now_
 		stats_set(&s->round_trip_us, (uint64_t)(round_trip_ns / 1000));
 }
 
-static void take_compound(struct sender *s, const uint8_t *bytes, size_t n_bytes, int64_t now_ns, int64_t utc_ns)
+static void take_compound(struct sender *s, const uint8_t *bytes, size_t n_bytes, const struct heard_from *from, int64_t now_ns, int64_t utc_ns)
 {
 	struct rtcp_packet p;
 	struct rtcp_report report;
@@ -251,7 +299,7 @@ static void take_compound(struct sender *s, const uint8_t *bytes, size_t n_bytes
 	rtcp_timer_heard(&s->timer, n_bytes + UDP_BYTES);
 	while (rtcp_next(bytes, n_bytes, &at, &p) == ERR_OK) {
 		if (p.type == RTCP_APP)
-			take_app(s, &p, now_ns, utc_ns);
+			take_app(s, &p, from, now_ns, utc_ns);
 		struct rtcp_sr sr;
 		if (rtcp_rr_unpack(&p, &reporter)) {
 			if (rtcp_sr_unpack(&p, &sr))
@@ -289,9 +337,10 @@ void sendrtcp_hear(struct sender *s)
 
 			if (in->is_cut || !rtcp_is_rtcp(in->bytes, n_bytes))
 				continue;
-			if (!may_be_plain(s, &in->from) && (!s->has_srtp || srtp_session_unprotect_rtcp(&s->srtp, in->bytes, &n_bytes)))
+			struct heard_from from = { i, !may_be_plain(s, &in->from), &in->from };
+			if (from.is_secure && (!s->has_srtp || srtp_session_unprotect_rtcp(&s->srtp, in->bytes, &n_bytes)))
 				continue;
-			take_compound(s, in->bytes, n_bytes, in->arrival_ns, in->arrival_ns + offset_ns);
+			take_compound(s, in->bytes, n_bytes, &from, in->arrival_ns, in->arrival_ns + offset_ns);
 		}
 	}
 }

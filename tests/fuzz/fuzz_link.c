@@ -105,7 +105,7 @@ static void receive(struct receiving *r, const uint8_t *data, size_t n_bytes, co
 			shutdown(pair[1], SHUT_WR);
 		done += n;
 		e = link_work(&l, now_ns);
-		must(!e || e == ERR_PEER || e == ERR_GONE || e == ERR_END);
+		must(!e || e == ERR_PEER || e == ERR_VERSION || e == ERR_GONE || e == ERR_END);
 		take(r, &l);
 		/* Without the key nobody gets more than a hello. */
 		ssize_t back = read(pair[1], answer, sizeof(answer));

@@ -34,7 +34,7 @@ stop()
 length()
 {
 	capture -d 23456smp -c 2 -f s16 gen:sine:freq=440 | encode --frame 5ms >in.weir
-	listen --retime --latency 100ms --on-leave 'echo >left'
+	listen --retime --latency 400ms --on-leave 'echo >left'
 	netsend -q rtp://127.0.0.1:5004 in.weir
 	wait_for 5 test -e left
 	stop
@@ -74,7 +74,7 @@ byes()
 	stop
 	for lost in "n < 1" "n < 2" "n < 3"; do
 		eq "$(without "$lost")" 3
-		netrecv --replay less.weir --retime --latency 100ms >out.weir 2>err || fail "$(cat err)"
+		netrecv --replay less.weir --retime --latency 400ms >out.weir 2>err || fail "$(cat err)"
 		inspect --verify out.weir >report || fail "$(cat report)"
 		contains report "1 track"
 		contains report "23456 frames, 0 gaps"
@@ -98,7 +98,7 @@ pauses()
 	netsend -q rtp://127.0.0.1:5004 in.weir
 	wait_for 8 test -e left
 	stop
-	netrecv --replay trace.weir --retime --latency 60ms --stats --stats-file played >out.weir 2>err || fail "$(cat err)"
+	netrecv --replay trace.weir --retime --latency 400ms --stats --stats-file played >out.weir 2>err || fail "$(cat err)"
 	eq "$(json played 'd["lost_frames"]')" 0
 	eq "$(json played 'd["concealed_frames"]')" 0
 	[ "$(json played 'd["unsent_frames"]')" -gt 48000 ] || fail "$(cat played)"

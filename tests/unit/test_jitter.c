@@ -394,6 +394,35 @@ static void test_anything(void)
 	}
 }
 
+/* Every twentieth packet is lost and had again copy_ns later.  Returns: the depth after 20 s. */
+static double depth_with_copies(int64_t copy_ns)
+{
+	struct jitter_part part;
+
+	start(0, true, 256);
+	for (int64_t i = 0; i < 4000; i++) {
+		if (i % 20 != 7)
+			put(i * DUR, (i + 1) * 5 * MS);
+		if (i % 20 == 19)
+			put_flags((i - 12) * DUR, (i - 11) * 5 * MS + copy_ns, JITTER_COPY);
+		do
+			jitter_pass(&j, (i + 1) * 5 * MS, &part);
+		while (part.what != JITTER_WAIT);
+	}
+	return jitter_depth_s(&j);
+}
+
+static void test_repairs(void)
+{
+	double needed = depth_with_copies(60 * MS), found = j.counts.late_copies;
+
+	/* It is waited for, and soon: of 200 repairs no more than the first few were too late. */
+	CHECK(needed > 0.060 && needed < 0.065);
+	CHECK(found < 10);
+	/* What takes longer than is stated is not waited for. */
+	CHECK(depth_with_copies((int64_t)(JITTER_REPAIR_S * 1000 + 20) * MS) < 0.01);
+}
+
 int main(void)
 {
 	CHECK_RUN(test_reorder_and_duplicates);
@@ -409,5 +438,6 @@ int main(void)
 	CHECK_RUN(test_full);
 	CHECK_RUN(test_limits);
 	CHECK_RUN(test_anything);
+	CHECK_RUN(test_repairs);
 	return check_end();
 }

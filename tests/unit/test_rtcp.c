@@ -332,6 +332,24 @@ static void test_loss_report(void)
 	CHECK_EQ(rtcp_burst_bin(9), 8);
 }
 
+static void test_ping(void)
+{
+	uint8_t data[RTCP_PING_BYTES];
+	struct rtcp_ping p = { 0x01020304, 0x1122334455667788u }, got;
+	struct rtcp_app a = { .subtype = RTCP_WEIR_PING, .name = { 'W', 'E', 'I', 'R' }, .data = data, .data_bytes = sizeof(data) };
+
+	rtcp_ping_pack(&p, data);
+	CHECK_EQ(data[0], 1);
+	CHECK_EQ(data[4], 0x11);
+	CHECK_EQ(data[11], 0x88);
+	CHECK_OK(rtcp_ping_unpack(&a, RTCP_WEIR_PING, &got));
+	CHECK_EQ(got.ssrc, p.ssrc);
+	CHECK(got.token == p.token);
+	CHECK_EQ(rtcp_ping_unpack(&a, RTCP_WEIR_PONG, &got), ERR_FORMAT);
+	a.data_bytes = 8;
+	CHECK_EQ(rtcp_ping_unpack(&a, RTCP_WEIR_PING, &got), ERR_FORMAT);
+}
+
 int main(void)
 {
 	CHECK_RUN(test_reads_a_compound);
@@ -345,5 +363,6 @@ int main(void)
 	CHECK_RUN(test_reconsideration);
 	CHECK_RUN(test_binding);
 	CHECK_RUN(test_loss_report);
+	CHECK_RUN(test_ping);
 	return check_end();
 }
