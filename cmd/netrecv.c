@@ -36,7 +36,7 @@ int main(int argc, char **argv)
 		OPT_FLAG(0, "browse", &browse, "print the sessions that are announced, for --duration (default 40s)"),
 		OPT_FLAG(0, "json", &found.json, "as JSON Lines, with their descriptions"),
 		OPT_STRING(0, "save", "DIR", &found.folder, "write the descriptions found there, NAME.sdp"),
-		OPT_FLAG('y', "force", &found.replace, "replace existing files"),
+		OPT_FLAG('y', "force", &o.replace, "replace existing files"),
 		OPT_STRING(0, "iface", "NAME", &found.iface, "look on this network interface"),
 		OPT_GROUP("Recorded networks, and commands"),
 		OPT_STRING(0, "record-trace", "FILE", &o.record_path, "write every datagram with its arrival here"),
@@ -54,10 +54,11 @@ int main(int argc, char **argv)
 			tool_usage(&tool, argv[1], "is not needed to find out what there is");
 		if (o.duration.is_set)
 			found.limit_ns = o.duration.is_frames ? units_to_ns(o.duration.value, 48000, 1) : o.duration.value;
+		found.replace = o.replace;
 		return tool_end(&tool, browse_run(&tool, &found, &why), &why);
 	}
-	if (found.json || found.folder || found.replace || found.iface)
-		tool_usage(&tool, found.json ? "--json" : found.folder ? "--save" : found.replace ? "--force" : "--iface", "is for --browse");
+	if (found.json || found.folder || found.iface)
+		tool_usage(&tool, found.json ? "--json" : found.folder ? "--save" : "--iface", found.iface ? "is for --browse; a URL takes ?iface=NAME" : "is for --browse");
 	if (argc < 2 && !o.replay_path)
 		tool_usage(&tool, "URL", "missing: what shall be heard? rtp://:5004 is any sender to port 5004, FILE.sdp a described session");
 	if (argc > 2)

@@ -40,7 +40,7 @@ struct netsend {
 	bool from_file;           /* a recording has its own time still, however live it was */
 	bool told;                /* the session was described */
 	bool waits;               /* the input has nothing in memory */
-	bool over, has_held;
+	bool over, has_held, waits_for_link;
 	struct packet held;       /* waits for room */
 	unsigned n_passed_over;   /* tracks */
 	unsigned n_carried;       /* tracks that go over weir:// alone */
@@ -101,8 +101,15 @@ static enum err take(struct netsend *n, struct packet *k)
 	struct packet_end end;
 	enum err e;
 
-	if (t && t->kind != TRACK_AUDIO && k->type != PACKET_TRACK)
-		return select_match(&n->wanted, t) ? linkout_take(&n->links, k, t) : ERR_OK;
+	/* What is no event of now begins when everybody is there. */
+	n->waits_for_link = n->n_weir && k->type == PACKET_DATA && !n->links.is_live && !linkout_is_met(&n->links);
+	if (n->waits_for_link)
+		return ERR_AGAIN;
+	if (t && t->kind != TRACK_AUDIO && k->type != PACKET_TRACK) {
+		e = select_match(&n->wanted, t) ? linkout_take(&n->links, k, t) : ERR_OK;
+		n->waits_for_link = e == ERR_AGAIN;
+		return e;
+	}
 	switch (k->type) {
 	case PACKET_TRACK:
 		return take_track(n, k);
@@ -192,6 +199,9 @@ static enum err run(struct netsend *n)
 			linkout_work(&n->links);
 		if (tool_stop || (n->over && sender_is_empty(&n->sender)))
 			return ERR_OK;
+		/* What waits for room has it now, when nothing else is left to send. */
+		if (n->has_held && !n->waits_for_link && sender_is_empty(&n->sender))
+			continue;
 		if ((e = wait(n, next_ns < announce_ns ? next_ns : announce_ns)))
 			return e;
 	}

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define TRACK 1
+#define TRACK_NAME "datagrams"
 #define LINK_ETHERNET 1u
 #define LINK_RAW 101u
 #define LINK_COOKED 113u
@@ -174,6 +175,24 @@ static enum err next_of_pcap(struct arrivals_in *a, struct arrivals_datagram *d,
 
 /* ---- our own ---- */
 
+static bool is_ours(const struct track *t)
+{
+	char name[128];
+
+	return t && t->kind == TRACK_DATA && !strcmp(track_name(t, name), TRACK_NAME);
+}
+
+bool arrivals_is_cut(struct arrivals_in *a, struct err_why *why)
+{
+	char text[200];
+
+	if (!a->input_open || !input_is_cut(&a->in))
+		return false;
+	input_describe_loss(&a->in, text, sizeof(text));
+	err_say(why, ERR_CUT, a->name, "%s", text);
+	return true;
+}
+
 static enum err next_of_stream(struct arrivals_in *a, struct arrivals_datagram *d, struct err_why *why)
 {
 	struct packet p;
@@ -183,12 +202,18 @@ static enum err next_of_stream(struct arrivals_in *a, struct arrivals_datagram *
 		while ((e = input_next(&a->in, &p)) == ERR_AGAIN)
 			if ((e = input_fill(&a->in)))
 				break;
+		if (e == ERR_END && !a->has_track)
+			return err_say(why, ERR_FORMAT, a->name, "is no recording of datagrams: netrecv --record-trace makes one");
 		if (e) {
 			if (e != ERR_END)
 				*why = a->in.why;
 			return e;
 		}
-		if (p.type != PACKET_DATA || p.payload_bytes < ARRIVALS_HEAD_BYTES || p.payload_bytes > ARRIVALS_MAX_BYTES)
+		if (p.type == PACKET_TRACK && is_ours(input_track(&a->in, p.track))) {
+			a->has_track = true;
+			a->track = p.track;
+		}
+		if (p.type != PACKET_DATA || !a->has_track || p.track != a->track || p.payload_bytes < ARRIVALS_HEAD_BYTES || p.payload_bytes > ARRIVALS_MAX_BYTES)
 			continue;
 		memcpy(a->bytes, p.payload, p.payload_bytes);
 		memset(d, 0, sizeof(*d));
@@ -213,20 +238,22 @@ enum err arrivals_next(struct arrivals_in *a, struct arrivals_datagram *d, struc
 
 /* ---- recording ---- */
 
-enum err arrivals_create(struct arrivals_out *a, const char *path, int64_t start_ns, struct err_why *why)
+enum err arrivals_create(struct arrivals_out *a, const char *path, bool replace, int64_t start_ns, struct err_why *why)
 {
 	struct track t = { .id = TRACK, .kind = TRACK_DATA, .codec = TRACK_BYTES, .rate_num = 1000000, .rate_den = 1 };
 	enum err e;
 
 	memset(a, 0, sizeof(*a));
 	a->start_ns = start_ns;
-	a->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	a->fd = open(path, O_WRONLY | O_CREAT | (replace ? O_TRUNC : O_EXCL) | O_CLOEXEC, 0666);
+	if (a->fd < 0 && errno == EEXIST)
+		return err_say(why, ERR_ARG, path, "is there already: -y replaces it");
 	if (a->fd < 0)
 		return err_sys(why, path);
 	a->open = true;
 	if ((e = writer_open(&a->writer, a->fd, path, "netrecv", why)))
 		return e;
-	if ((e = track_set_name(&t, "datagrams")) || (e = writer_begin(&a->writer)) || (e = writer_announce(&a->writer, &t)))
+	if ((e = track_set_name(&t, TRACK_NAME)) || (e = writer_begin(&a->writer)) || (e = writer_announce(&a->writer, &t)))
 		*why = a->writer.why;
 	track_release(&t);
 	return e;

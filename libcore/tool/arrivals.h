@@ -29,7 +29,8 @@ struct arrivals_in {
 	int64_t first_ns;            /* of a pcap's clock */
 	uint8_t *bytes;
 	struct input in;
-	bool input_open;
+	bool input_open, has_track;
+	uint16_t track;
 	char name[256];
 };
 
@@ -46,6 +47,8 @@ struct arrivals_datagram {
 enum err arrivals_open(struct arrivals_in *a, const char *path, struct err_why *why) WEIR_MUSTUSE;
 /* Returns: ERR_OK; ERR_END; ERR_FORMAT, ERR_SYS with *why. */
 enum err arrivals_next(struct arrivals_in *a, struct arrivals_datagram *d, struct err_why *why) WEIR_MUSTUSE;
+/* At the end: was the recording cut short, or damaged?  *why says how. */
+bool arrivals_is_cut(struct arrivals_in *a, struct err_why *why);
 void arrivals_close(struct arrivals_in *a);
 
 struct arrivals_out {
@@ -55,8 +58,8 @@ struct arrivals_out {
 	bool open;
 };
 
-/* A new file; one that is there is replaced.  Role: control. */
-enum err arrivals_create(struct arrivals_out *a, const char *path, int64_t start_ns, struct err_why *why) WEIR_MUSTUSE;
+/* A new file; one that is there is only replaced if replace is set.  Role: control. */
+enum err arrivals_create(struct arrivals_out *a, const char *path, bool replace, int64_t start_ns, struct err_why *why) WEIR_MUSTUSE;
 enum err arrivals_write(struct arrivals_out *a, unsigned port, bool is_rtcp, const struct dgram_in *in) WEIR_MUSTUSE;
 enum err arrivals_end(struct arrivals_out *a, struct err_why *why) WEIR_MUSTUSE;
 void arrivals_release(struct arrivals_out *a);

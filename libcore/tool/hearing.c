@@ -2,6 +2,9 @@
 
 #include "base/units.h"
 #include "rt/clock.h"
+#include "tool/hearingkeys.h"
+#include "tool/hearinglink.h"
+#include "tool/hearingsource.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,191 +23,11 @@
 #define N_SLOTS 1024u
 #define REPLAY_START_NS UNITS_NS_PER_S     /* of the recording's clock: not zero, which means never */
 #define REPLAY_REST_NS (20 * UNITS_NS_PER_S) /* what may still be played when it is over */
-#define MAX_SDP_BYTES SDP_MAX_BYTES
 
 static int64_t time_ns(const struct opt_time *t)
 {
 	return t->is_frames ? units_to_ns(t->value, 48000, 1) : t->value;
 }
-
-/* ---- where it comes from ---- */
-
-/* What the options say of a port's payload types. */
-static void describe_port(struct hearing *h, struct receiver_port *p, const struct url *u)
-{
-	const struct hearing_options *o = &h->o;
-	struct rtp_format f = { (enum rtp_codec)o->codec, o->rate_hz, (uint16_t)o->channels };
-	int pt = (int)o->pt;
-
-	if (u) {
-		f.codec = f.codec ? f.codec : u->codec;
-		f.clock_hz = f.clock_hz ? f.clock_hz : u->rate_hz;
-		f.channels = f.channels ? f.channels : (uint16_t)u->channels;
-		pt = pt >= 0 ? pt : u->pt;
-	}
-	if (!f.codec)
-		return;
-	if (pt >= 0)
-		p->formats[pt] = f;
-	else
-		p->any = f;
-}
-
-static enum err add_url(struct hearing *h, const char *text)
-{
-	struct url u;
-	enum err e;
-
-	if ((e = url_parse(&u, text, &h->why)))
-		return e;
-	if (u.scheme != URL_RTP && u.scheme != URL_SRTP && u.scheme != URL_WEIR)
-		return err_say(&h->why, ERR_ARG, text, "%s:// is not heard: rtp://, srtp:// or weir://", url_scheme_name(u.scheme));
-	if (u.scheme == URL_WEIR && h->o.replay_path)
-		return err_say(&h->why, ERR_ARG, text, "a recording is of datagrams: rtp:// or srtp://");
-	h->has_link = u.scheme == URL_WEIR;
-	h->link_url = u;
-	h->is_secure = u.scheme == URL_SRTP;
-	h->port_numbers[0] = u.port;
-	h->receiver.n_ports = 1;
-	describe_port(h, &h->receiver.ports[0], &u);
-	if (h->o.replay_path)
-		return ERR_OK;
-	return listener_add(&h->listener, &u, 0, false, u.port < UINT16_MAX ? (uint16_t)(u.port + 1) : 0, NULL, 0, &h->why);
-}
-
-static enum err read_text(const char *path, char **text, size_t *n_bytes, struct err_why *why)
-{
-	int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO);
-	enum err e = ERR_OK;
-	ssize_t n = 1;
-
-	*n_bytes = 0;
-	if (fd < 0)
-		return err_sys(why, path);
-	if (!(*text = malloc(MAX_SDP_BYTES + 1)))
-		e = err_say(why, ERR_NOMEM, path, "%s", err_text(ERR_NOMEM));
-	while (!e && n > 0 && *n_bytes <= MAX_SDP_BYTES)
-		if ((n = read(fd, *text + *n_bytes, MAX_SDP_BYTES + 1 - *n_bytes)) > 0)
-			*n_bytes += (size_t)n;
-	if (n < 0)
-		e = err_sys(why, path);
-	close(fd);
-	return e;
-}
-
-static enum err add_media(struct hearing *h, const struct sdp_media *m, const char *path)
-{
-	struct receiver *r = &h->receiver;
-	struct dgram_addr sources[SDP_MAX_SOURCES];
-	struct url u = { .scheme = URL_RTP, .port = m->port, .ttl = -1, .pt = -1 };
-	unsigned n_sources = 0, n = 0;
-	enum err e;
-
-	while (n < r->n_ports && h->port_numbers[n] != m->port)
-		n++;
-	if (n == RECEIVER_MAX_PORTS)
-		return err_say(&h->why, ERR_LIMIT, path, "more than %u ports", RECEIVER_MAX_PORTS);
-	receiverformat_sdp(&r->ports[n], m);
-	describe_port(h, &r->ports[n], NULL);
-	if (n < r->n_ports)
-		return ERR_OK;
-	h->port_numbers[r->n_ports++] = m->port;
-	h->is_secure = h->is_secure || m->is_secure;
-	if (h->o.replay_path)
-		return ERR_OK;
-	if (m->address.is_set)
-		snprintf(u.host, sizeof(u.host), "%s", m->address.host);
-	for (unsigned i = 0; m->filter.is_set && !m->filter.excludes && i < m->filter.n_sources; i++)
-		if ((e = dgram_resolve(&sources[n_sources++], m->filter.sources[i], 0, AF_UNSPEC, &h->why)))
-			return e;
-	return listener_add(&h->listener, &u, n, !m->rtcp_mux && m->rtcp_port != m->port + 1, m->rtcp_mux ? 0 : m->rtcp_port, sources, n_sources, &h->why);
-}
-
-static enum err add_sdp(struct hearing *h, const char *path)
-{
-	char *text = NULL;
-	size_t n_bytes;
-	enum err e;
-
-	if ((e = read_text(path, &text, &n_bytes, &h->why)))
-		goto out;
-	if (!(h->sdp = calloc(1, sizeof(*h->sdp)))) {
-		e = err_say(&h->why, ERR_NOMEM, path, "%s", err_text(ERR_NOMEM));
-		goto out;
-	}
-	if ((e = sdp_parse(h->sdp, text, n_bytes, path, &h->why)))
-		goto out;
-	for (unsigned i = 0; i < h->sdp->n_media && !e; i++)
-		if (h->sdp->media[i].is_audio && h->sdp->media[i].is_rtp && h->sdp->media[i].port && sdp_choose(&h->sdp->media[i]))
-			e = add_media(h, &h->sdp->media[i], path);
-	if (!e && !h->receiver.n_ports)
-		e = err_say(&h->why, ERR_FORMAT, path, "describes no audio over RTP that is heard here: Opus, L16, L24");
-out:
-	free(text);
-	return e;
-}
-
-/* ---- keys ---- */
-
-/* The key that an SDP carries itself, as other programs have it (RFC 4568).  Returns: there is one. */
-static bool key_of_sdp(const struct hearing *h, struct srtp_key *key)
-{
-	for (unsigned i = 0; h->sdp && i < h->sdp->n_media; i++)
-		for (unsigned k = 0; k < h->sdp->media[i].n_crypto; k++) {
-			const struct sdp_crypto *c = &h->sdp->media[i].crypto[k];
-			for (int kind = SRTP_GCM; kind <= SRTP_SHA1; kind++)
-				if (!strcmp(c->suite, srtp_kind_name((enum srtp_kind)kind))) {
-					key->kind = (enum srtp_kind)kind;
-					return secret_decode(key->bytes, sizeof(key->bytes), c->key, strlen(c->key)) == srtp_key_bytes(key->kind);
-				}
-		}
-	return false;
-}
-
-/* A sender may have an SSRC for its repairs too, and those that left are remembered for a while. */
-static unsigned srtp_places(const struct hearing *h)
-{
-	unsigned n = 2 * (unsigned)h->o.max_senders + SRTP_LEFT_PLACES;
-
-	return n < SRTP_SENDERS_MAX ? n : SRTP_SENDERS_MAX;
-}
-
-static enum err take_key(struct hearing *h)
-{
-	struct keyfile k = { .has_srtp = false };
-	enum err e;
-
-	if (h->has_link) {
-		/* Sealed when there is a key; its sound comes as srtp:// does. */
-		e = keyfile_load(&k, h->o.key_file, h->tool, &h->why);
-		h->is_secure = !e;
-		if (e && e != ERR_END)
-			return e;
-		if (!e && (!k.has_secret || secret_seal(&k.secret, h->psk))) {
-			keyfile_wipe(&k);
-			return err_say(&h->why, ERR_ARG, "weir://", "needs a key of weir's own, not one for other programs: `weir keygen` makes one");
-		}
-	}
-	if (!h->is_secure) {
-		if (h->o.key_file)
-			return err_say(&h->why, ERR_ARG, "--key-file", "is for srtp://: rtp:// takes whatever comes");
-		if (!h->o.replay_path)
-			tool_warn(h->tool, "no key", "anyone may send here%s (a key, and srtp:// or weir://, let nobody else in)",
-				h->o.from.n ? " who can send from the addresses of --from" : "");
-		return ERR_OK;
-	}
-	if (h->has_link || (!h->o.key_file && key_of_sdp(h, &k.srtp)))
-		e = ERR_OK;
-	else
-		e = keyfile_load(&k, h->o.key_file, h->tool, &h->why);
-	if (e == ERR_END)
-		e = err_say(&h->why, ERR_ARG, "srtp", "no key: --key-file FILE, or WEIR_KEY in the environment (weir keygen makes one)");
-	if (!e)
-		e = srtp_session_init(&h->srtp, &k.srtp, srtp_places(h), &h->why);
-	keyfile_wipe(&k);
-	return e;
-}
-
 /* ---- commands ---- */
 
 static void fact(struct hooks_event *e, const char *key, const char *fmt, ...) WEIR_PRINTF(3, 4);
@@ -241,47 +64,6 @@ static void happened(void *user, const struct netflow *f, bool joined)
 	fact(&e, "WEIR_RATE", "%u", f->format.clock_hz);
 	fact(&e, "WEIR_CHANNELS", "%u", f->format.channels);
 	hooks_run(&h->hooks, &e);
-}
-
-/* ---- weir:// ---- */
-
-static uint16_t new_id(void *user)
-{
-	struct hearing *h = user;
-
-	return h->receiver.next_id < PACKET_MAX_TRACK ? h->receiver.next_id++ : 0;
-}
-
-/* On the local clock a sender's positions begin where it came in. */
-static int64_t shift_ns(void *user, unsigned sender, int64_t pos_ns)
-{
-	struct hearing *h = user;
-
-	(void)sender;
-	int64_t now_ns = clock_now_ns() - h->start_ns, shift;
-	return __builtin_sub_overflow(now_ns, pos_ns, &shift) ? 0 : shift;
-}
-
-static bool may_link(void *user, const struct dgram_addr *from)
-{
-	struct hearing *h = user;
-
-	return receivernet_any(h->receiver.o.from, h->receiver.o.n_from, from);
-}
-
-static enum err open_link(struct hearing *h)
-{
-	struct linkjoin_events events = { .user = h, .new_id = new_id, .shift_ns = h->o.retime ? shift_ns : NULL };
-	struct linkrecv_options o = { .host = h->link_url.host, .port = h->link_url.port, .psk = h->is_secure ? h->psk : NULL,
-		.max_senders = (unsigned)h->o.max_senders };
-	enum err e = linkjoin_init(&h->joined, o.max_senders, &events, &h->why);
-
-	if (e)
-		return e;
-	o.events = linkjoin_link_events(&h->joined);
-	o.events.may = may_link;
-	o.events.may_user = h;
-	return linkrecv_open(&h->link, &o, &h->why);
 }
 
 /* ---- the stream ---- */
@@ -408,10 +190,10 @@ enum err hearing_open(struct hearing *h, struct tool *t, const char *operand, co
 	if ((e = listener_init(&h->listener, &h->why)) || (e = receiver_options_of(h, &receiver)))
 		return e;
 	if (!operand)
-		h->receiver.n_ports = 1, describe_port(h, &h->receiver.ports[0], NULL);
-	else if ((e = url_is_url(operand) ? add_url(h, operand) : add_sdp(h, operand)))
+		h->receiver.n_ports = 1, hearingsource_describe(h, &h->receiver.ports[0], NULL);
+	else if ((e = url_is_url(operand) ? hearingsource_url(h, operand) : hearingsource_sdp(h, operand)))
 		return e;
-	if ((e = take_key(h)))
+	if ((e = hearingkeys_take(h)))
 		return e;
 	if (o->replay_path && (e = arrivals_open(&h->replay, o->replay_path, &h->why)))
 		return e;
@@ -425,10 +207,10 @@ enum err hearing_open(struct hearing *h, struct tool *t, const char *operand, co
 	h->receiver.user = h;
 	h->receiver.send = o->replay_path ? NULL : send_report;
 	h->receiver.event = happened;
-	if (o->record_path && (e = arrivals_create(&h->record, o->record_path, h->start_ns, &h->why)))
+	if (o->record_path && (e = arrivals_create(&h->record, o->record_path, o->replace, h->start_ns, &h->why)))
 		return e;
 	begin_counting(h);
-	if (h->has_link && (e = open_link(h)))
+	if (h->has_link && (e = hearinglink_open(h)))
 		return e;
 	if ((e = stats_begin(&h->stats, t, &h->why)))
 		return e;
@@ -487,19 +269,6 @@ static enum err run_due(struct hearing *h, int64_t now_ns)
 	return e;
 }
 
-/* What came over weir:// beside the sound. */
-static enum err run_link(struct hearing *h)
-{
-	bool taken;
-	enum err e = linkjoin_work(&h->joined, &h->out, &taken);
-
-	if (e)
-		h->why = h->out.why.reason[0] ? h->out.why : h->joined.why;
-	if (taken)
-		linkrecv_wake(&h->link);
-	return e;
-}
-
 static enum err run_live(struct hearing *h)
 {
 	int64_t end_ns = h->o.duration.is_set ? h->start_ns + time_ns(&h->o.duration) : INT64_MAX;
@@ -513,7 +282,7 @@ static enum err run_live(struct hearing *h)
 			break;
 		now_ns = clock_now_ns();
 		if (!(e = run_due(h, now_ns)) && h->has_link)
-			e = run_link(h);
+			e = hearinglink_run(h);
 		count(h, now_ns);
 	}
 	return e;
@@ -588,7 +357,7 @@ enum err hearing_run(struct hearing *h)
 		/* What was acknowledged is written, whatever came in between. */
 		linkrecv_release(&h->link);
 		if (!e)
-			e = run_link(h);
+			e = hearinglink_run(h);
 	}
 	if (!e && (e = receiver_end(&h->receiver, reason)))
 		h->why = h->receiver.why;
@@ -596,6 +365,8 @@ enum err hearing_run(struct hearing *h)
 		h->why = h->out.why;
 	if (!e && (e = writer_end(&h->out, reason)))
 		h->why = h->out.why;
+	if (!e && h->o.replay_path && arrivals_is_cut(&h->replay, &h->why))
+		e = ERR_CUT;
 	enum err recorded = arrivals_end(&h->record, &why);
 	if (!e && recorded) {
 		h->why = why;

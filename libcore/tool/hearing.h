@@ -22,6 +22,7 @@ struct hearing_options {
 	double glitches;
 	int retime;                       /* −1: by what stdout is */
 	struct opt_time block, duration;
+	bool replace;                     /* what is there already */
 	const char *record_path, *replay_path, *on_join, *on_leave;
 };
 

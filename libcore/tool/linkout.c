@@ -217,6 +217,15 @@ enum err linkout_take(struct linkout *l, const struct packet *k, const struct tr
 
 /* ---- watching ---- */
 
+bool linkout_is_met(const struct linkout *l)
+{
+	for (unsigned i = 0; i < l->n_to; i++) {
+		if (!atomic_load(&l->to[i].send.counts.connects))
+			return false;
+	}
+	return true;
+}
+
 unsigned linkout_polls(const struct linkout *l, struct pollfd *p)
 {
 	for (unsigned i = 0; i < l->n_to; i++)

@@ -52,6 +52,9 @@ enum err linkout_track(struct linkout *l, const struct track *t, const void *bin
  */
 enum err linkout_take(struct linkout *l, const struct packet *k, const struct track *t) WEIR_MUSTUSE;
 
+/* Was every receiver there, once? */
+bool linkout_is_met(const struct linkout *l);
+
 /* Descriptors that become readable when there is room.  Returns: how many of p were filled, at most LINKOUT_MAX. */
 unsigned linkout_polls(const struct linkout *l, struct pollfd *p);
 /* After poll(2), and now and then: take notice, and say what a person should know. */

@@ -153,6 +153,7 @@ static enum err take_control(struct linksend *l, const struct link_control *c, i
 		if (!write_prologue(l))
 			return ERR_NOMEM;
 		l->step = LINKSEND_OPEN;
+		l->greetings = 0;
 		l->pause_ns = FIRST_PAUSE_NS;
 		say(l, atomic_load(&l->counts.connects) ? "connected again" : "connected");
 		atomic_fetch_add(&l->counts.connects, 1);
@@ -292,6 +293,8 @@ static void work(struct linksend *l, short revents)
 		go_away(l, "does not have the same key, or does not speak weir");
 	else if (e == ERR_PEER)
 		go_away(l, "lost its place in the stream");
+	else if (e && l->step == LINKSEND_GREETING && l->greetings++)
+		go_away(l, l->link.is_sealed ? "the connection broke off at once: has the other side another key, or none?" : "the connection broke off at once: does the other side want a key?");
 	else if (e)
 		go_away(l, e == ERR_GONE || e == ERR_END ? "the connection broke" : err_text(e));
 }

@@ -63,6 +63,7 @@ struct linksend {
 	enum { LINKSEND_AWAY, LINKSEND_CONNECTING, LINKSEND_GREETING, LINKSEND_OPEN } step;
 	int connecting_fd;
 	int64_t try_at_ns, pause_ns;
+	unsigned greetings;       /* that were not answered, in a row */
 	bool is_greeted, wants_out, is_refused_said, owes_pong;
 	int64_t pong_ns;
 	uint8_t *prologue;        /* announcements for this connection */

@@ -306,9 +306,9 @@ enum err sender_track(struct sender *s, const struct track *t, struct err_why *w
 	enum err e;
 
 	if (!track_is_opus(t) && !track_is_pcm(t))
-		return err_say(why, ERR_FORMAT, "rtp://", "carries sound only: weir:// takes other tracks too");
+		return err_say(why, ERR_FORMAT, "rtp://", "no sound, which is all that rtp:// carries: weir:// takes other tracks too");
 	if (track_is_opus(t) && t->channels > 2)
-		return err_say(why, ERR_FORMAT, "rtp://", "carries Opus of 1 or 2 channels, the track has %u: send it decoded, or encode it in pairs", t->channels);
+		return err_say(why, ERR_FORMAT, "rtp://", "Opus of %u channels, of which RTP carries 1 or 2: send it decoded, or encode it in pairs", t->channels);
 	for (unsigned i = 0; i < s->n_flows; i++) {
 		struct flow *f = s->flows[i];
 

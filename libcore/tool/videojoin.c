@@ -219,13 +219,26 @@ static void take_turns(struct videojoin *v, struct join *j, bool *audio, bool *v
 	}
 }
 
+/*
+ * Does its announcement go before all else?  Offline it does when the video is described, or about to be: readers that must know all
+ * tracks before the first packet, as of a Matroska file, then do.
+ */
+static bool comes_first(const struct videojoin *v, struct join *j)
+{
+	struct stat st;
+
+	if (v->options.first || v->has_begun)
+		return v->options.first;
+	return !v->options.live && !videojoin_comes_live(j) && (v->feed.is_known || (!fstat(v->feed.fd, &st) && S_ISREG(st.st_mode)));
+}
+
 enum err videojoin_next(struct videojoin *v, struct join *j, struct packet *p)
 {
 	bool audio, video;
 	enum err e;
 
 	take_turns(v, j, &audio, &video);
-	bool is_waited_for = v->options.first && !v->is_announced && !v->feed.eof && !(v->options.stop && *v->options.stop);
+	bool is_waited_for = !v->is_announced && comes_first(v, j) && !v->feed.eof && !(v->options.stop && *v->options.stop);
 	if (is_waited_for)
 		audio = false;
 	if (!v->audio_ended && audio) {

@@ -153,7 +153,7 @@ enum err videospec_parse(struct videospec *s, const char *option, const char *te
 		s->fd = (int)strtol(s->place, NULL, 10);
 
 	if (!s->is_y4m && (!s->width_pixels || !s->format || !s->rate_num))
-		return err_say(why, ERR_ARG, option, "'%s': raw pictures need WIDTHxHEIGHT, FORMAT and FPS; only y4m says them itself", text);
+		return err_say(why, ERR_ARG, option, "'%s': raw pictures need WIDTHxHEIGHT, FORMAT and FPS; only y4m, which is then said (,y4m), has them itself", text);
 	if (s->format && video_init(&v, s->format, s->width_pixels, s->height_pixels))
 		return err_say(why, ERR_ARG, option, "'%s': a picture of more than %u MiB", text, VIDEO_MAX_FRAME_BYTES >> 20);
 	return ERR_OK;

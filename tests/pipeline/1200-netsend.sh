@@ -329,9 +329,9 @@ plain_words()
 	one_line err '^netsend: nosuch: no such track in the input$'
 	capture -f s16 gen:ident -c 6 -d 0.1 | encode >o6.weir
 	expect_status 1 netsend rtp://127.0.0.1:5004 o6.weir 2>err
-	contains err "track 1: carries Opus of 1 or 2 channels, the track has 6"
+	contains err "track 1: Opus of 6 channels, of which RTP carries 1 or 2"
 	expect_status 1 netsend -t 1 rtp://127.0.0.1:5004 o6.weir 2>err
-	one_line err 'carries Opus of 1 or 2 channels, the track has 6'
+	one_line err "Opus of 6 channels, of which RTP carries 1 or 2"
 }
 
 usage()

@@ -17,20 +17,31 @@ said()
 	[ -s recv.json ] && [ "$(tail -n 1 recv.json | json - "int(d.get('$1', 0) >= $2)" 2>/dev/null)" = 1 ]
 }
 
-# senders N SECONDS: as many stereo tracks of packets of 128 frames.
+# senders N SECONDS: as many tracks of packets of 128 frames.  Where other programs have the processors for longer than the socket's buffer
+# lasts, datagrams are lost: three tries.
 senders()
+{
+	local try
+	for try in 1 2 3; do
+		once "$@" && return 0
+	done
+	fail "not everything arrived: $(tail -n 1 recv.json)"
+}
+
+once()
 {
 	local n=$1 seconds=$2 pid packets
 	packets=$((n * seconds * 375))
 	# shellcheck disable=SC2046
-	capture -q --block 128 -c 2 -f s16 -d "${seconds}s" $(for ((i = 0; i < n; i++)); do echo "gen:count"; done) >in.weir
+	capture -q --block 128 -c 1 -f s16 -d "${seconds}s" $(for ((i = 0; i < n; i++)); do echo "gen:count"; done) >in.weir
 	netrecv -q --max-senders 64 --latency 100ms rtp://127.0.0.1:5004 --stats=0.1 --stats-file recv.json >/dev/null 2>err &
 	pid=$!
 	wait_for 5 hears 5004
 	netsend -q rtp://127.0.0.1:5004 in.weir --stats=0.1 --stats-file send.json
-	wait_for 10 said received "$packets"
+	(wait_for 5 said received "$packets") || :
 	kill -INT "$pid"
 	wait "$pid"
+	[ "$(json recv.json 'd["received"]')" = "$packets" ] || return 1
 	[ -z "${SAN-}" ] || return 0
 	"$PYTHON" - "$n" "$packets" <<'PY'
 import json, statistics, sys
