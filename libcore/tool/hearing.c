@@ -100,6 +100,8 @@ static void write_without_waiting(struct hearing *h)
 {
 	char path[64];
 
+	if (h->out.is_pipe)
+		h->listener.out_fd = h->out.fd;
 	if (!h->out.is_pipe || h->o.replay_path)
 		return;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", h->out.fd);

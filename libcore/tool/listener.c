@@ -9,6 +9,7 @@
 
 enum err listener_init(struct listener *l, struct err_why *why)
 {
+	l->out_fd = -1;
 	return dgram_batch_init(&l->batch, LISTENER_BATCH, LISTENER_SLOT_BYTES, why);
 }
 
@@ -72,6 +73,8 @@ enum err listener_work(struct listener *l, int64_t until_ns, int wake_fd, listen
 		l->polled[i] = (struct pollfd){ .fd = l->sockets[i].d.fd, .events = POLLIN };
 	if (wake_fd >= 0)
 		l->polled[n_polled++] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
+	if (l->out_fd >= 0)
+		l->polled[n_polled++] = (struct pollfd){ .fd = l->out_fd };
 	if (wait_ns < 0)
 		wait_ns = 0;
 	struct timespec ts = { wait_ns / UNITS_NS_PER_S, wait_ns % UNITS_NS_PER_S };
@@ -79,6 +82,8 @@ enum err listener_work(struct listener *l, int64_t until_ns, int wake_fd, listen
 	int64_t begun_ns = clock_now_ns();
 	if (ready < 0 && errno != EINTR)
 		return err_sys(why, "poll");
+	if (ready > 0 && l->out_fd >= 0 && l->polled[n_polled - 1].revents & POLLERR)
+		return ERR_GONE;
 	for (unsigned i = 0; ready > 0 && i < l->n_sockets; i++) {
 		struct listener_socket *s = &l->sockets[i];
 		unsigned n = LISTENER_BATCH, times = 0;

@@ -26,7 +26,8 @@ struct listener_socket {
 struct listener {
 	struct listener_socket sockets[LISTENER_MAX_SOCKETS];
 	unsigned n_sockets;
-	struct pollfd polled[LISTENER_MAX_SOCKETS + 1];
+	struct pollfd polled[LISTENER_MAX_SOCKETS + 2];
+	int out_fd;                      /* where all of it goes: listener_work() ends when nobody reads there; −1 none */
 	struct dgram_batch batch;
 };
 
@@ -45,7 +46,7 @@ enum err listener_add(struct listener *l, const struct url *u, unsigned number, 
 
 /*
  * Wait until something is there, a moment of CLOCK_MONOTONIC, a signal, or until wake_fd (−1 none) can be read; hand out
- * all that is there.  Returns: ERR_OK, ERR_SYS with *why.  Role: io.
+ * all that is there.  Returns: ERR_OK, ERR_GONE: nobody reads out_fd any more, ERR_SYS with *why.  Role: io.
  */
 enum err listener_work(struct listener *l, int64_t until_ns, int wake_fd, listener_take *take, void *user, struct err_why *why) WEIR_MUSTUSE;
 
