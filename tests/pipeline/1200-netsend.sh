@@ -424,5 +424,15 @@ test_case "a cut input is sent to its end and said" cut_input
 test_case "what the network refuses is said in a line" plain_words
 test_case "wrong usage" usage
 test_case "session descriptions" descriptions
+# Longer than what may lie packed ahead, with copies: it does not wait for anything.
+fast_is_fast()
+{
+	capture -d 20s gen:sine:freq=440 -c 2 | encode >a.weir
+	local begin=${EPOCHREALTIME/./}
+	netsend -q --fast rtp://127.0.0.1:5004 a.weir
+	between $(((${EPOCHREALTIME/./} - begin) / 1000)) 0 10000
+}
+
+test_case "--fast does not wait" fast_is_fast
 test_case "nothing is allocated while it runs" heap_stands_still
 done_testing

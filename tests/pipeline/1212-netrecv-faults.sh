@@ -158,6 +158,27 @@ broken()
 	one_line e "none.pcap"
 }
 
+# A recording of our own that is cut, or is something else.
+cut_trace()
+{
+	timeout 10 netrecv -d 0.2 --record-trace t.weir rtp://127.0.0.1:47931 >o 2>e
+	expect_status 2 timeout 10 netrecv -d 0.2 --record-trace t.weir rtp://127.0.0.1:47931 >o 2>e
+	grep -q "t.weir: is there already" e || fail "$(cat e)"
+	expect_status 0 timeout 10 netrecv -y -d 0.2 --record-trace t.weir rtp://127.0.0.1:47931 >o 2>e
+	head -c 300 t.weir >cut.weir
+	expect_status 3 netrecv --replay cut.weir >o 2>e
+	one_line e "cut.weir: ended without an end mark"
+	capture -d 0.1s gen:sine >sound.weir
+	expect_status 1 netrecv --replay sound.weir >o 2>e
+	one_line e "sound.weir: is no recording of datagrams"
+}
+
+# Nobody reads any more: it ends, although nobody sends.
+reader_leaves()
+{
+	expect_status 0 timeout 10 bash -c 'netrecv -q rtp://127.0.0.1:47932 | head -c 10 >/dev/null; [ "${PIPESTATUS[0]}" = 141 ]'
+}
+
 test_case "sequence numbers and timestamps wrap" wrap
 test_case "order, duplicates, lateness, loss" reorder
 test_case "a sender's silence is no loss" silence
@@ -169,4 +190,6 @@ test_case "jitter, loss and drift, played and passed" jitter
 test_case "a recording gives the same bytes every time" replays
 test_case "allocations stand still" heap
 test_case "broken recordings are said" broken
+test_case "a recording is not overwritten, and one that is cut is said" cut_trace
+test_case "it ends when its reader does" reader_leaves
 done_testing

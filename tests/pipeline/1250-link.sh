@@ -83,6 +83,25 @@ receiver_comes_late()
 	contains send.err "nobody listens there"
 }
 
+# Sound is waited for, too, when it is no event of now: all of it arrives, beside the messages.
+late_with_sound()
+{
+	capture -d 1s -f s16 gen:count >sound.weir
+	seq 1 100 >lines
+	mux --data lines,name=cues sound.weir >in.weir
+	netsend weir://127.0.0.1:5004 in.weir 2>send.err &
+	local sender=$!
+	wait_for 5 test -s send.err
+	hear --no-retime --latency 100ms weir://127.0.0.1:5004
+	wait $sender
+	wait_for 5 sound_is_there 48000
+	stop
+	inspect --verify out.weir >report || fail "$(cat report)"
+	contains report "48000 frames (every sample right)"
+	demux -t cues out.weir >got
+	same lines got
+}
+
 nobody_listens()
 {
 	datatrack make 3 40 >in.weir
@@ -148,7 +167,7 @@ bulk_beside_sound()
 	local sound=$!
 	datatrack make 4096 65536 | netsend --stats=0.2 --stats-file sendstats weir://127.0.0.1:5004 -
 	wait $sound
-	wait_for 5 sound_is_there
+	wait_for 5 sound_is_there 144000
 	cat "/proc/$pid/status" >status
 	stop
 	inspect --verify out.weir >report || fail "$(cat report)"
@@ -160,14 +179,15 @@ bulk_beside_sound()
 	eq "$("$PYTHON" -c 'import json, sys; d = [json.loads(x) for x in open(sys.argv[1])]; d = [x["allocs"] for x in d if x["data_packets"] > 100]; print(len(set(d[:-1])) <= 1)' sendstats)" True
 }
 
-sound_is_there()
+sound_is_there() # FRAMES
 {
-	[ "$(tail -n 1 stats | json - "int(d['frames_out'] >= 144000)")" = 1 ]
+	[ "$(tail -n 1 stats | json - "int(d['frames_out'] >= $1)")" = 1 ]
 }
 
 test_case "data goes over weir://, plain and sealed" plain_and_sealed
 test_case "two senders have tracks of their own" two_senders
 test_case "a receiver that comes late gets all" receiver_comes_late
+test_case "sound beside messages waits for a late receiver" late_with_sound
 test_case "a sender whom nobody hears says so, and ends when asked to" nobody_listens
 test_case "another key, or none, gets nothing in" wrong_key
 test_case "a key for other programs is refused" foreign_key

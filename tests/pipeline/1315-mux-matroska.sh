@@ -172,6 +172,16 @@ test_case "several tracks, with pictures" several_tracks_with_pictures
 test_case "a kill loses less than a second" a_kill_loses_less_than_a_second
 test_case "tags and names" tags_and_names
 test_case "holes keep their places" holes_keep_their_places
+# What mux makes of sound and pictures knows all its tracks before the first packet, so that mux makes Matroska of it.
+from_a_stream()
+{
+	ffmpeg -v error -f lavfi -i testsrc=s=96x64:r=25:d=1 -pix_fmt yuv420p film.y4m
+	capture -d 1s gen:sine | mux --video film.y4m >f.weir
+	mux -o f.mkv f.weir 2>err
+	eq "$(ffprobe -v error -show_entries stream=codec_type -of csv=p=0 f.mkv | sort | tr '\n' ' ')" "audio video "
+}
+
+test_case "a stream of sound and pictures becomes Matroska" from_a_stream
 test_case "pipes, and the same bytes each time" pipes_and_the_same_bytes
 test_case "what has no place is said" what_has_no_place
 done_testing
