@@ -165,9 +165,9 @@ cut_trace()
 	expect_status 2 timeout 10 netrecv -d 0.2 --record-trace t.weir rtp://127.0.0.1:47931 >o 2>e
 	grep -q "t.weir: is there already" e || fail "$(cat e)"
 	expect_status 0 timeout 10 netrecv -y -d 0.2 --record-trace t.weir rtp://127.0.0.1:47931 >o 2>e
-	head -c 300 t.weir >cut.weir
+	head -c 500 t.weir >cut.weir
 	expect_status 3 netrecv --replay cut.weir >o 2>e
-	one_line e "cut.weir: ended without an end mark"
+	one_line e "cut.weir: ended without end mark"
 	capture -d 0.1s gen:sine >sound.weir
 	expect_status 1 netrecv --replay sound.weir >o 2>e
 	one_line e "sound.weir: is no recording of datagrams"
