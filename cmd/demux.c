@@ -1,8 +1,8 @@
 /* demux: packets out of Ogg Opus or a weir stream, undecoded; all tracks or some, together or each in a file. */
-#include "tool/bulkin.h"
+#include "stage/bulkin.h"
 #include "tool/pump.h"
 #include "tool/select.h"
-#include "tool/split.h"
+#include "stage/split.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* encode: PCM audio tracks become Opus; everything else passes. */
-#include "tool/encoder.h"
+#include "stage/encoder.h"
 
 #include <stdio.h>
 #include <unistd.h>

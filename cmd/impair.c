@@ -2,9 +2,9 @@
  * impair: what a bad network does, where there is none: to the packets of a stream, in virtual time, or to the datagrams between any
  * two programs, as they pass.
  */
-#include "tool/degrade.h"
-#include "tool/proxy.h"
-#include "tool/tracefile.h"
+#include "leg/degrade.h"
+#include "leg/proxy.h"
+#include "leg/tracefile.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* keygen: a key for srtp:// and weir://, drawn at random or made of a passphrase, into a file that only its owner reads. */
-#include "tool/keyfile.h"
+#include "leg/keyfile.h"
 #include "tool/tool.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* meter: what every PCM track reaches and what it lacks, for people and for scripts. */
 #include "media/sinkfile.h"
 #include "meter/report.h"
-#include "tool/livebars.h"
-#include "tool/meterset.h"
-#include "tool/plots.h"
+#include "stage/livebars.h"
+#include "stage/meterset.h"
+#include "stage/plots.h"
 #include "tool/pump.h"
 #include "tool/tool.h"
 

@@ -1,5 +1,5 @@
 /* mix: PCM tracks to one, or to one a participant: everybody but himself. */
-#include "tool/mixer.h"
+#include "stage/mixer.h"
 #include "tool/select.h"
 #include "tool/tool.h"
 

@@ -1,5 +1,5 @@
 /* mux: join streams into one, or write tracks to files. */
-#include "tool/muxing.h"
+#include "stage/muxing.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* netrecv: RTP from a network becomes tracks of a stream, in order, in time, and honest about what is missing. */
 #include "base/units.h"
 #include "rt/clock.h"
-#include "tool/browse.h"
-#include "tool/hearing.h"
+#include "leg/browse.h"
+#include "leg/hearing.h"
 #include "tool/progress.h"
 #include "tool/tool.h"
 

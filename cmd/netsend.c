@@ -1,14 +1,14 @@
 /* netsend: the sound of a stream goes out over the network, at its pace, to everybody who is named. */
 #include "base/units.h"
 #include "rt/clock.h"
-#include "tool/announce.h"
+#include "leg/announce.h"
 #include "tool/input.h"
-#include "tool/keyfile.h"
-#include "tool/linkout.h"
+#include "leg/keyfile.h"
+#include "leg/linkout.h"
 #include "tool/progress.h"
 #include "tool/select.h"
-#include "tool/sender.h"
-#include "tool/sessionfile.h"
+#include "leg/sender.h"
+#include "leg/sessionfile.h"
 
 #include <errno.h>
 #include <stdio.h>

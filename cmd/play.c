@@ -3,7 +3,7 @@
 #include "tool/input.h"
 #include "tool/progress.h"
 #include "tool/select.h"
-#include "tool/speakers.h"
+#include "stage/speakers.h"
 #include "tool/stats.h"
 #include "tool/tool.h"
 

@@ -1,7 +1,7 @@
 /* resample: PCM tracks at another rate; those that have it already, and everything else, pass. */
 #include "base/units.h"
 #include "tool/filter.h"
-#include "tool/retime.h"
+#include "stage/retime.h"
 
 #include <stdio.h>
 

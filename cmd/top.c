@@ -4,8 +4,8 @@
 #include "rt/wake.h"
 #include "tool/stats.h"
 #include "tool/tool.h"
-#include "tool/toplist.h"
-#include "tool/topview.h"
+#include "stage/toplist.h"
+#include "stage/topview.h"
 
 #include <errno.h>
 #include <limits.h>

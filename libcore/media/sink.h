@@ -17,7 +17,7 @@
 
 enum sink_format {
 	SINK_NONE, SINK_WEIR, SINK_OPUS, SINK_WAV, SINK_W64, SINK_RF64, SINK_FLAC, SINK_CAF, SINK_AIFF, SINK_RAW,
-	SINK_MKA, /* Matroska holds all tracks: tool/mkvout.h, not a sink */
+	SINK_MKA, /* Matroska holds all tracks: stage/mkvout.h, not a sink */
 };
 
 struct sink_args {

@@ -5,7 +5,7 @@
 #include "fuzz.h"
 
 #include "base/bytes.h"
-#include "tool/linkjoin.h"
+#include "leg/linkjoin.h"
 #include "wire/crc.h"
 #include "wire/writer.h"
 

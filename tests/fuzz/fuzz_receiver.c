@@ -8,7 +8,7 @@
 #include "fuzz.h"
 
 #include "net/srtp.h"
-#include "tool/receiver.h"
+#include "leg/receiver.h"
 
 #include <fcntl.h>
 #include <string.h>

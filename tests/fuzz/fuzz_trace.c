@@ -2,8 +2,8 @@
 #include "fuzz.h"
 
 #include "net/impairment.h"
-#include "tool/arrivals.h"
-#include "tool/tracefile.h"
+#include "leg/arrivals.h"
+#include "leg/tracefile.h"
 
 #include <unistd.h>
 

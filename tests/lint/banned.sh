@@ -39,7 +39,7 @@ banned()
 library()
 {
 	cd "$TOP"
-	code $(ls libcore/*/*.[ch] | command grep -v -e '^libcore/tool/' -e '^libcore/base/role\.c') |
+	code $(ls libcore/*/*.[ch] | command grep -v -e '^libcore/\(tool\|leg\|stage\)/' -e '^libcore/base/role\.c') |
 		calls 'printf|fprintf|vprintf|vfprintf|puts|fputs|putchar|perror|errx|warnx|exit|_exit|abort|syslog'
 }
 

@@ -27,7 +27,7 @@ adapters()
 {
 	cd "$TOP"
 	! grep -nE '^# *include *<(opus|ogg|sndfile|soxr|FLAC|mpg123|cairo|pulse|pipewire|spa/|jack|alsa|srtp|sodium|wavpack)[/.a-z0-9_]*' \
-		libcore/base/* libcore/rt/* libcore/wire/* libcore/dsp/* libcore/meter/* libcore/tool/* cmd/*.c
+		libcore/base/* libcore/rt/* libcore/wire/* libcore/dsp/* libcore/meter/* libcore/mix/* libcore/tool/* libcore/leg/* libcore/stage/* cmd/*.c
 }
 
 test_case "every include goes downhill" layers

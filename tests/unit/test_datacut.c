@@ -1,8 +1,8 @@
 /* tool/datacut, dataspec: bytes into messages however they arrive, each byte looked at once; what a spec says. */
 #include "check.h"
 
-#include "tool/datacut.h"
-#include "tool/dataspec.h"
+#include "stage/datacut.h"
+#include "stage/dataspec.h"
 
 /* All messages of `bytes`, given piece by piece, as one string with '|' behind each, and the status bytes of MIDI put before theirs. */
 static enum err cut_all(enum datacut_form form, const uint8_t *bytes, size_t n_bytes, size_t piece_bytes, char *out)

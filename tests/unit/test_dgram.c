@@ -1,9 +1,9 @@
-/* tool/dgram: addresses, many datagrams a call, arrival times, and what the network says back; on loopback, ports the system chooses. */
+/* leg/dgram: addresses, many datagrams a call, arrival times, and what the network says back; on loopback, ports the system chooses. */
 #include "check.h"
 
 #include "base/units.h"
 #include "rt/clock.h"
-#include "tool/dgram.h"
+#include "leg/dgram.h"
 
 #include <errno.h>
 #include <poll.h>

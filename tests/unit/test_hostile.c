@@ -2,7 +2,7 @@
 #include "check.h"
 
 #include "base/bytes.h"
-#include "tool/receiver.h"
+#include "leg/receiver.h"
 
 #include <fcntl.h>
 #include <string.h>

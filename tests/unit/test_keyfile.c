@@ -1,7 +1,7 @@
 /* Keys as text: every form, every way to be wrong, and no secret in any message. */
 #include "check.h"
 
-#include "tool/keyfile.h"
+#include "leg/keyfile.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* When a take begins and ends: to the frame, against a model that looks at one frame after the other. */
 #include "check.h"
 
-#include "tool/levelgate.h"
+#include "stage/levelgate.h"
 
 #include <math.h>
 

@@ -4,8 +4,8 @@
 #include "base/bytes.h"
 #include "base/heap.h"
 #include "rt/clock.h"
-#include "tool/linkrecv.h"
-#include "tool/linksend.h"
+#include "leg/linkrecv.h"
+#include "leg/linksend.h"
 #include "wire/track.h"
 
 #include <errno.h>

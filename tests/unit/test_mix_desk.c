@@ -2,8 +2,8 @@
 #include "check.h"
 
 #include "base/units.h"
-#include "tool/desk.h"
-#include "tool/matrixfile.h"
+#include "stage/desk.h"
+#include "stage/matrixfile.h"
 
 #include <unistd.h>
 

@@ -2,7 +2,7 @@
 #include "check.h"
 
 #include "base/heap.h"
-#include "tool/spool.h"
+#include "stage/spool.h"
 
 static size_t length_of(uint64_t i)
 {

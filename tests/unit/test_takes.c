@@ -1,9 +1,9 @@
 /* Names from patterns, and what is kept of Opus for a cut. */
 #include "check.h"
 
-#include "tool/preroll.h"
-#include "tool/takename.h"
-#include "tool/takes.h"
+#include "stage/preroll.h"
+#include "stage/takename.h"
+#include "stage/takes.h"
 
 static void check_name(const char *pattern, struct takename_values v, const char *want)
 {

@@ -2,7 +2,7 @@
 #include "check.h"
 
 #include "tool/publish.h"
-#include "tool/toplist.h"
+#include "stage/toplist.h"
 
 #include <pthread.h>
 #include <string.h>

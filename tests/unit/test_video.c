@@ -3,7 +3,7 @@
 
 #include "base/bytes.h"
 #include "media/y4m.h"
-#include "tool/videospec.h"
+#include "stage/videospec.h"
 #include "wire/video.h"
 
 /* Sizes by hand: luma, and colour planes with their sides rounded up. */

@@ -1,0 +1,126 @@
+#include "leg/listener.h"
+
+#include "base/units.h"
+#include "rt/clock.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+enum err listener_init(struct listener *l, struct err_why *why)
+{
+	l->out_fd = -1;
+	return dgram_batch_init(&l->batch, LISTENER_BATCH, LISTENER_SLOT_BYTES, why);
+}
+
+void listener_release(struct listener *l)
+{
+	for (unsigned i = 0; i < l->n_sockets; i++)
+		dgram_close(&l->sockets[i].d);
+	dgram_batch_release(&l->batch);
+}
+
+static enum err open_one(struct listener *l, const struct url *u, uint16_t port, unsigned number, bool is_rtcp, const struct dgram_addr *sources,
+	unsigned n_sources, struct err_why *why)
+{
+	struct listener_socket *s = &l->sockets[l->n_sockets];
+	struct dgram_options o = { .iface = u->iface, .ttl = u->ttl, .timestamps = true, .receive_bytes = LISTENER_BUFFER_BYTES };
+	struct dgram_addr local;
+	enum err e;
+
+	if (l->n_sockets == LISTENER_MAX_SOCKETS)
+		return err_say(why, ERR_LIMIT, "ports", "more than %u", LISTENER_MAX_SOCKETS);
+	if ((e = dgram_resolve(&local, u->host, port, AF_UNSPEC, why)))
+		return e;
+	if (dgram_is_multicast(&local)) {
+		o.join = o.share = true;
+		o.sources = sources;
+		o.n_sources = n_sources;
+	}
+	e = dgram_open(&s->d, &local, &o, why);
+	if (e == ERR_SYS && why->sys_errno == EADDRNOTAVAIL) {
+		/* An address of another host, as a session description may have it: what comes to the port is meant. */
+		if ((e = dgram_resolve(&local, "", port, local.any.sa_family, why)))
+			return e;
+		e = dgram_open(&s->d, &local, &o, why);
+	}
+	if (e)
+		return e;
+	s->port = number;
+	s->is_rtcp = is_rtcp;
+	l->n_sockets++;
+	return ERR_OK;
+}
+
+enum err listener_add(struct listener *l, const struct url *u, unsigned number, bool must_rtcp, uint16_t rtcp_port,
+	const struct dgram_addr *sources, unsigned n_sources, struct err_why *why)
+{
+	enum err e = open_one(l, u, u->port, number, false, sources, n_sources, why);
+	struct err_why ignored;
+
+	if (e || !rtcp_port || rtcp_port == u->port)
+		return e;
+	e = open_one(l, u, rtcp_port, number, true, sources, n_sources, must_rtcp ? why : &ignored);
+	return must_rtcp ? e : ERR_OK;
+}
+
+enum err listener_work(struct listener *l, int64_t until_ns, int wake_fd, listener_take *take, void *user, struct err_why *why)
+{
+	int64_t wait_ns = until_ns - clock_now_ns();
+	unsigned n_polled = l->n_sockets;
+
+	for (unsigned i = 0; i < l->n_sockets; i++)
+		l->polled[i] = (struct pollfd){ .fd = l->sockets[i].d.fd, .events = POLLIN };
+	if (wake_fd >= 0)
+		l->polled[n_polled++] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
+	if (l->out_fd >= 0)
+		l->polled[n_polled++] = (struct pollfd){ .fd = l->out_fd };
+	if (wait_ns < 0)
+		wait_ns = 0;
+	struct timespec ts = { wait_ns / UNITS_NS_PER_S, wait_ns % UNITS_NS_PER_S };
+	int ready = ppoll(l->polled, n_polled, &ts, NULL);
+	int64_t begun_ns = clock_now_ns();
+	if (ready < 0 && errno != EINTR)
+		return err_sys(why, "poll");
+	if (ready > 0 && l->out_fd >= 0 && l->polled[n_polled - 1].revents & POLLERR)
+		return ERR_GONE;
+	for (unsigned i = 0; ready > 0 && i < l->n_sockets; i++) {
+		struct listener_socket *s = &l->sockets[i];
+		unsigned n = LISTENER_BATCH, times = 0;
+		if (!l->polled[i].revents)
+			continue;
+		/*
+		 * After we were held up, everything that had come by then is read before anything is played, or it would be taken
+		 * for missing.  But a flood leaves room for what is due.
+		 */
+		do {
+			enum err e = dgram_receive(&s->d, &l->batch, &n, why);
+			if (e && e != ERR_PEER)
+				return e;
+			for (unsigned k = 0; k < n; k++)
+				if (!l->batch.in[k].is_cut)
+					take(user, s->port, s->is_rtcp, &l->batch.in[k]);
+		} while (n == LISTENER_BATCH && ++times < LISTENER_MAX_BATCHES && l->batch.in[n - 1].arrival_ns < begun_ns);
+	}
+	return ERR_OK;
+}
+
+bool listener_has_rtcp(const struct listener *l, unsigned port)
+{
+	for (unsigned i = 0; i < l->n_sockets; i++)
+		if (l->sockets[i].port == port && l->sockets[i].is_rtcp)
+			return true;
+	return false;
+}
+
+void listener_send(struct listener *l, unsigned port, bool is_rtcp, const struct dgram_addr *to, const uint8_t *bytes, size_t n_bytes)
+{
+	for (unsigned i = 0; i < l->n_sockets; i++) {
+		const struct listener_socket *s = &l->sockets[i];
+		if (s->port == port && s->is_rtcp == is_rtcp) {
+			/* A report that cannot go is one that is lost on the way. */
+			(void)!sendto(s->d.fd, bytes, n_bytes, MSG_DONTWAIT | MSG_NOSIGNAL, &to->any, to->n_bytes);
+			return;
+		}
+	}
+}

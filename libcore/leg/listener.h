@@ -1,0 +1,58 @@
+/*
+ * The sockets of a receiver: one for each port it was told of, and one beside it for RTCP where senders do not put both on one.
+ */
+#ifndef LEG_LISTENER_H
+#define LEG_LISTENER_H
+
+#include "net/sdp.h"
+#include "net/url.h"
+#include "leg/dgram.h"
+
+#include <poll.h>
+#include <stdbool.h>
+
+#define LISTENER_MAX_SOCKETS 128u
+#define LISTENER_BATCH 64u
+#define LISTENER_MAX_BATCHES 32u         /* read in one turn, of what had come before it */
+#define LISTENER_SLOT_BYTES 2048u
+#define LISTENER_BUFFER_BYTES (4 << 20)  /* of each socket: what comes while we are busy */
+
+struct listener_socket {
+	struct dgram d;
+	unsigned port;                   /* the receiver's number of it */
+	bool is_rtcp;
+};
+
+struct listener {
+	struct listener_socket sockets[LISTENER_MAX_SOCKETS];
+	unsigned n_sockets;
+	struct pollfd polled[LISTENER_MAX_SOCKETS + 2];
+	int out_fd;                      /* where all of it goes: listener_work() ends when nobody reads there; −1 none */
+	struct dgram_batch batch;
+};
+
+typedef void listener_take(void *user, unsigned port, bool is_rtcp, struct dgram_in *in);
+
+/* Memory for receiving.  *l is zero.  Role: control. */
+enum err listener_init(struct listener *l, struct err_why *why) WEIR_MUSTUSE;
+void listener_release(struct listener *l);
+
+/*
+ * Hear what comes to u's host and port: a group is joined, "" is any address; and, where it can be had, the port after it for
+ * RTCP (must_rtcp: it must be had).  number: what listener_take is told.  Returns: ERR_OK; ERR_SYS, ERR_PEER with *why.
+ */
+enum err listener_add(struct listener *l, const struct url *u, unsigned number, bool must_rtcp, uint16_t rtcp_port,
+	const struct dgram_addr *sources, unsigned n_sources, struct err_why *why) WEIR_MUSTUSE;
+
+/*
+ * Wait until something is there, a moment of CLOCK_MONOTONIC, a signal, or until wake_fd (−1 none) can be read; hand out
+ * all that is there.  Returns: ERR_OK, ERR_GONE: nobody reads out_fd any more, ERR_SYS with *why.  Role: io.
+ */
+enum err listener_work(struct listener *l, int64_t until_ns, int wake_fd, listener_take *take, void *user, struct err_why *why) WEIR_MUSTUSE;
+
+/* From the socket of a port. */
+void listener_send(struct listener *l, unsigned port, bool is_rtcp, const struct dgram_addr *to, const uint8_t *bytes, size_t n_bytes);
+/* Is the peer's RTCP heard on a socket of its own? */
+bool listener_has_rtcp(const struct listener *l, unsigned port);
+
+#endif
