@@ -168,7 +168,7 @@ static void begin_counting(struct hearing *h)
 {
 	const struct { const char *key; atomic_uint_fast64_t *value; } keys[] = {
 		{ "received", &h->receiver.counts.received }, { "lost", &h->receiver.counts.lost }, { "recovered", &h->receiver.counts.recovered },
-		{ "concealed_frames", &h->receiver.counts.concealed_frames }, { "late_packets", &h->receiver.counts.late_packets },
+		{ "concealed_frames", &h->receiver.counts.concealed_frames }, { "skipped_frames", &h->receiver.counts.skipped_frames }, { "late_packets", &h->receiver.counts.late_packets },
 		{ "reordered", &h->receiver.counts.reordered }, { "duplicate", &h->receiver.counts.duplicate }, { "jitter_us", &h->receiver.counts.jitter_us },
 		{ "depth_us", &h->receiver.counts.depth_us }, { "refused", &h->receiver.counts.refused }, { "strangers", &h->receiver.counts.strangers },
 		{ "senders", &h->receiver.counts.senders }, { "auth_failed", &h->receiver.counts.forged }, { "replayed", &h->receiver.counts.replayed },

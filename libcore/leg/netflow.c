@@ -808,6 +808,15 @@ static uint32_t fill(struct netflow *f, uint32_t n, uint32_t *lead)
 	return made;
 }
 
+/* Every packet says what was thrown away on the way here. */
+static void add_dropped(struct netflow *f, uint64_t n_frames)
+{
+	struct writer_track *t = f->announced && n_frames ? writer_track(f->out, f->id) : NULL;
+
+	if (t)
+		t->dropped += (uint32_t)n_frames;
+}
+
 enum err netflow_play(struct netflow *f, int64_t now_ns, int64_t pos, uint32_t n_frames, bool out)
 {
 	uint32_t lead;
@@ -825,16 +834,14 @@ enum err netflow_play(struct netflow *f, int64_t now_ns, int64_t pos, uint32_t n
 	if (!out) {
 		f->counts.dropped_frames += made;
 		f->dropped_pos = pos + lead + made;
-		if (f->announced) {
-			struct writer_track *t = writer_track(f->out, f->id);
-			if (t)
-				t->dropped++;
-		}
+		add_dropped(f, made);
 		return ERR_OK;
 	}
 	pos += lead;
 	if ((e = announce(f, pos)))
 		return e;
+	add_dropped(f, f->jitter.counts.skipped_frames - f->told_skipped);
+	f->told_skipped = f->jitter.counts.skipped_frames;
 	if (pos > f->end_pos && ((e = add_gap(f, pos - f->end_pos, f->dropped_pos > f->end_pos ? PACKET_GAP_DROPPED : PACKET_GAP_PAUSED)) || (e = end_gap(f))))
 		return e;
 	size_t n_bytes = (size_t)made * f->frame_bytes;

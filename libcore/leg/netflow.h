@@ -77,6 +77,7 @@ struct netflow {
 	int64_t newest_seq;
 	struct rtcp_reception reception;
 	struct red_monitor monitor;
+	uint64_t told_skipped;         /* in the track's `dropped` */
 	uint64_t told_recovered, told_late; /* in all reports of losses so far */
 	bool has_sr;
 	int64_t sr_ts, sr_utc_ns;      /* unwrapped; of the sender's clock */

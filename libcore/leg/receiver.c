@@ -222,7 +222,7 @@ void receiver_count(struct receiver *r, struct stats *s)
 {
 	uint64_t received = r->ended_received, lost = r->ended_lost, recovered = r->ended_recovered, concealed = r->ended_concealed, late = r->ended_late,
 		reordered = r->ended_reordered, duplicate = r->ended_duplicate, refused = r->ended_refused, senders = 0, lost_frames = r->ended_lost_frames,
-		gaps = r->ended_gaps, dropped = r->ended_dropped, frames_out = r->ended_out, unsent = r->ended_unsent;
+		gaps = r->ended_gaps, dropped = r->ended_dropped, frames_out = r->ended_out, unsent = r->ended_unsent, skipped = r->ended_skipped;
 	int64_t trip_ns = 0, way_ns = 0;
 	double jitter_us = 0, depth_us = 0, most_ppm = 0;
 
@@ -241,6 +241,7 @@ void receiver_count(struct receiver *r, struct stats *s)
 		refused += f->counts.refused + f->jitter.counts.full + f->jitter.counts.stray;
 		lost_frames += f->counts.lost_frames;
 		gaps += f->counts.gaps;
+		skipped += f->jitter.counts.skipped_frames;
 		dropped += f->counts.dropped_frames;
 		frames_out += f->counts.frames_out;
 		unsent += f->counts.unsent_frames;
@@ -274,7 +275,8 @@ void receiver_count(struct receiver *r, struct stats *s)
 	stats_set(&s->packets_out, r->out->n_packets);
 	stats_set(&s->frames_out, frames_out);
 	stats_set(&s->lost_frames, lost_frames);
-	stats_set(&s->dropped_frames, dropped);
+	stats_set(&r->counts.skipped_frames, skipped);
+	stats_set(&s->dropped_frames, dropped + skipped);
 	stats_set(&s->gaps, gaps);
 	stats_drift(s, (int64_t)(most_ppm * 1000));
 }

@@ -38,7 +38,7 @@ typedef void receiver_event(void *user, const struct netflow *f, bool joined);
 typedef void receiver_send(void *user, unsigned port, const struct dgram_addr *to, const uint8_t *bytes, size_t n_bytes);
 
 struct receiver_counts {
-	atomic_uint_fast64_t received, lost, recovered, concealed_frames, late_packets, reordered, duplicate, jitter_us, depth_us, refused, strangers, senders,
+	atomic_uint_fast64_t received, lost, recovered, concealed_frames, skipped_frames, late_packets, reordered, duplicate, jitter_us, depth_us, refused, strangers, senders,
 		forged, replayed, unsent_frames, round_trip_us, one_way_us;
 };
 
@@ -95,7 +95,7 @@ struct receiver {
 	int64_t said_ns;
 	uint64_t n_unsaid;
 	bool said_full, said_unknown;
-	uint64_t ended_received, ended_lost, ended_recovered, ended_concealed, ended_late, ended_reordered, ended_duplicate, ended_refused, ended_lost_frames, ended_gaps,
+	uint64_t ended_received, ended_lost, ended_recovered, ended_concealed, ended_skipped, ended_late, ended_reordered, ended_duplicate, ended_refused, ended_lost_frames, ended_gaps,
 		ended_dropped, ended_out, ended_unsent;
 	struct receiver_counts counts;
 	struct err_why why;

@@ -45,6 +45,7 @@ void receiverflows_free(struct receiver *r, struct netflow *f)
 	r->ended_refused += f->counts.refused + f->jitter.counts.full + f->jitter.counts.stray;
 	r->ended_lost_frames += f->counts.lost_frames;
 	r->ended_gaps += f->counts.gaps;
+	r->ended_skipped += f->jitter.counts.skipped_frames;
 	r->ended_dropped += f->counts.dropped_frames;
 	r->ended_out += f->counts.frames_out;
 	r->ended_unsent += f->counts.unsent_frames;

@@ -537,6 +537,8 @@ static void skip_to(struct jitter *j, int64_t pos)
 		j->counts.skipped_frames += held(j, 0)->dur_frames;
 		drop_first(j);
 	}
+	if (j->n_held && held(j, 0)->pos < pos)
+		j->counts.skipped_frames += (uint64_t)(pos - held(j, 0)->pos);
 	j->next_pos = pos;
 	j->jump = true;
 }

@@ -99,7 +99,7 @@ struct jitter_counts {
 	uint64_t lost_frames;   /* missing when it was their turn: never came, or late */
 	uint64_t glitches;      /* times that something was missing because it was late; what is not further apart than 0.5 s is one */
 	uint64_t held_frames;   /* filled in for growing depth */
-	uint64_t skipped_frames;
+	uint64_t skipped_frames; /* that were there, and jumped over for less depth */
 	uint64_t restarts, jumps;
 };
 

@@ -39,7 +39,7 @@ static struct jitter_part take(void)
 
 /* Play what is due by device blocks of 1 ms, up to t.  Counts what came. */
 static struct {
-	int64_t t_ns, n_packets, n_missing, n_hold, n_wait, last_pos;
+	int64_t t_ns, n_packets, n_frames, n_missing, n_hold, n_wait, last_pos;
 	uint32_t fifo;
 	bool in_order;
 } played;
@@ -70,6 +70,7 @@ static void play_to(int64_t t_ns)
 				played.in_order = played.in_order && pos == p.pos && pos > played.last_pos;
 				played.last_pos = pos;
 				played.n_packets++;
+				played.n_frames += p.frames;
 			}
 			played.n_missing += p.what == JITTER_MISSING ? p.frames : 0;
 			played.n_hold += p.what == JITTER_HOLD ? p.frames : 0;
@@ -423,6 +424,25 @@ static void test_repairs(void)
 	CHECK(depth_with_copies((int64_t)(JITTER_REPAIR_S * 1000 + 20) * MS) < 0.01);
 }
 
+/* The wait begins at 40 ms and becomes what the network needs: every frame is played, or is among those that were jumped over. */
+static void test_skipped(void)
+{
+	int64_t i, t_ns = 1000 * MS;
+
+	start(0, false, 256);
+	play_from(t_ns);
+	for (i = 0; i < 1000; i++) {
+		int64_t arrival_ns = t_ns + i * 5 * MS + i % 7 * (MS / 10);
+
+		play_to(arrival_ns);
+		CHECK_EQ(put(i * DUR, arrival_ns), i ? JITTER_STORED : JITTER_BEGUN);
+	}
+	CHECK_EQ(played.n_missing, 0);
+	CHECK(played.in_order);
+	CHECK_EQ(played.n_frames + (int64_t)j.counts.skipped_frames, j.next_pos);
+	CHECK(j.counts.skipped_frames > 30 * 48 && j.counts.skipped_frames < 40 * 48);
+}
+
 int main(void)
 {
 	CHECK_RUN(test_reorder_and_duplicates);
@@ -439,5 +459,6 @@ int main(void)
 	CHECK_RUN(test_limits);
 	CHECK_RUN(test_anything);
 	CHECK_RUN(test_repairs);
+	CHECK_RUN(test_skipped);
 	return check_end();
 }
