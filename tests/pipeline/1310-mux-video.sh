@@ -90,7 +90,8 @@ audio_is_untouched()
 	capture gen:count -c 3 -r 48k -d 3 >a.weir
 	mux --video in.raw,160x120,rgba,30 a.weir >av.weir
 	inspect --verify av.weir >out
-	contains out "track 1: 144000 frames (every sample right), track 2: 90 frames, 0 gaps"
+	contains out "track 1: 144000 frames (every sample right), 0 gaps"
+	contains out "track 2: 90 frames"
 	demux -t audio av.weir | mux -o a.wav 2>said
 	capture a.wav | mux -o b.wav 2>said
 	capture gen:count -c 3 -r 48k -d 3 | mux -o c.wav 2>said
