@@ -75,6 +75,8 @@ static enum err one_packet(struct inspect *self, struct input *in, const struct 
 struct track_sum {
 	uint16_t id;
 	uint64_t frames, gaps, lost_frames, lost_objects;
+	uint64_t messages;
+	bool has_messages;        /* they are what counts, not the length of its timeline */
 };
 
 static struct track_sum sum_of(struct input *in, unsigned i)
@@ -83,11 +85,12 @@ static struct track_sum sum_of(struct input *in, unsigned i)
 		const struct reader_track *rt = in->reader.tracks[i];
 		/* Lossy messages that were dropped are no damage. */
 		uint64_t lost_objects = rt->track.policy == TRACK_LOSSY ? 0 : rt->lost_objects;
-		return (struct track_sum){ rt->track.id, rt->frames, rt->gaps, rt->lost_frames, lost_objects };
+		return (struct track_sum){ rt->track.id, rt->frames, rt->gaps, rt->lost_frames, lost_objects, rt->packets,
+			rt->track.kind == TRACK_DATA || rt->track.kind == TRACK_TEXT };
 	}
 	const struct feed_track *ft = &in->feed.tracks[i];
 	uint64_t frames = (uint64_t)(ft->next_pos - ft->source.track.first_pos);
-	return (struct track_sum){ ft->id, frames - ft->source.lost_frames, ft->source.lost_frames > 0, ft->source.lost_frames, 0 };
+	return (struct track_sum){ .id = ft->id, .frames = frames - ft->source.lost_frames, .gaps = ft->source.lost_frames > 0, .lost_frames = ft->source.lost_frames };
 }
 
 static const struct counting *counting_of(struct input *in, uint16_t id)
@@ -123,7 +126,10 @@ static void print_summary(struct input *in, const struct totals *t, unsigned n_t
 	for (unsigned i = 0; i < n_tracks; i++) {
 		struct track_sum s = sum_of(in, i);
 		const struct counting *c = counting_of(in, s.id);
-		printf(", track %u: %" PRIu64 " frame%s", s.id, s.frames, plural(s.frames));
+		if (s.has_messages)
+			printf(", track %u: %" PRIu64 " message%s", s.id, s.messages, plural(s.messages));
+		else
+			printf(", track %u: %" PRIu64 " frame%s", s.id, s.frames, plural(s.frames));
 		if (c && c->counts && c->wrong_frames)
 			printf(" (%" PRIu64 " wrong, the first at %" PRId64 ")", c->wrong_frames, c->first_wrong);
 		else if (c && c->counts)

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MAX_FOUND 1024u
@@ -261,6 +262,10 @@ enum err browse_run(struct tool *t, const struct browse_options *o, struct err_w
 	struct err_why without = { 0 };
 	enum err e;
 
+	if (o->folder && mkdir(o->folder, 0777) && errno != EEXIST) {
+		e = err_sys(why, o->folder);
+		goto out;
+	}
 	if (!b || !(b->sdp = calloc(1, sizeof(*b->sdp))) || !(b->text = malloc(SDP_MAX_BYTES + 1))) {
 		e = err_say(why, ERR_NOMEM, "--browse", "%s", err_text(ERR_NOMEM));
 		goto out;

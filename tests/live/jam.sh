@@ -1,5 +1,5 @@
 #!/bin/bash
-# Playing together over a network: click in to click out through netsend, loopback and netrecv, on JACK at 64 frames.
+# Playing together over a network: click in to click out through netsend, loopback and netrecv, on JACK at 64 frames.  It runs alone.
 #
 # Half of a millisecond decides here, and other programs may have the processors: each case has three tries, and what the figures
 # were is printed.  Where it is allowed the tools run before ordinary programs, as those who play would have it.
@@ -83,8 +83,9 @@ listens() # PORT
 # seconds where the server itself was never late.
 within()
 {
-	local most=$1 glitches=$2 name=$3 try
+	local most=$1 glitches=$2 name=$3 try judged=
 	shift 3
+	machine_is_quiet && judged=1
 	start_jack 64 2
 	for try in 1 2 3; do
 		through "$@"
@@ -92,9 +93,14 @@ within()
 		[ "$(json delays.json 'd["median"]')" -gt "$most" ] || [ "$(json delays.json 'd["underruns"] + d["late_packets"]')" != 0 ] || break
 	done
 	stop_jack
+	machine_is_quiet || judged=
+	eq "$(json delays.json 'd["allocs"]')" 0 "heap calls of netrecv while it runs"
+	if [ -z "$judged" ]; then
+		echo "$name: other programs were busy: nothing of this is judged" >>"$lib_scratch/summary"
+		return
+	fi
 	between "$(json delays.json 'd["median"]')" 64 "$most" "frames from click to click"
 	between "$(json delays.json 'd["lost"]')" 0 5 "clicks that were lost"
-	eq "$(json delays.json 'd["allocs"]')" 0 "heap calls of netrecv while it runs"
 	if [ "$(json delays.json 'd["late_cycles"]')" = 0 ] && [ -n "$first" ]; then
 		between "$(json delays.json 'd["underruns"] + d["late_packets"]')" 0 "$glitches" "times that play had nothing, and packets that came too late"
 	else

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Click in to click out on JACK at 64 frames: what capture | meter --through | play adds to a wire.
+# Click in to click out on JACK at 64 frames: what capture | meter --through | play adds to a wire.  It runs alone.
 . "$(dirname "$0")/live.sh"
 
 have jackd && have jack_lsp || skip_all "jackd is not installed"
@@ -36,8 +36,9 @@ PY
 
 wire()
 {
+	local try judged=
+	machine_is_quiet && judged=1
 	start_jack 64 2
-	local try
 	# The machine is shared: a second and a third chance to find it quiet enough for ordinary threads at 1.3 ms.
 	for try in 1 2 3; do
 		clicks 128smp 4800
@@ -45,19 +46,27 @@ wire()
 		[ "$(json delays.json 'd["median"]')" -gt 176 ] || break
 	done
 	stop_jack
+	machine_is_quiet || judged=
 	# Two blocks and a millisecond.
-	between "$(json delays.json 'd["median"]')" 64 $((2 * 64 + 48)) "frames from click to click"
+	if [ -n "$judged" ]; then
+		between "$(json delays.json 'd["median"]')" 64 $((2 * 64 + 48)) "frames from click to click"
+	else
+		echo "other programs were busy: the median is not judged" >>"$lib_scratch/summary"
+	fi
 	between "$(json delays.json 'd["lost"]')" 0 10 "clicks that were lost"
 }
 
 # What piled up while the device began is skipped, or it would stay for good: 100 ms are 100 ms, not more.
 default_latency()
 {
+	local judged=
+	machine_is_quiet && judged=1
 	start_jack 256 2
 	clicks 100ms 7200
 	echo "100ms: $(cat delays.json)" >>"$lib_scratch/summary"
 	stop_jack
-	between "$(json delays.json 'd["median"]')" 4800 $((4800 + 256 + 96)) "frames from click to click"
+	machine_is_quiet || judged=
+	[ -z "$judged" ] || between "$(json delays.json 'd["median"]')" 4800 $((4800 + 256 + 96)) "frames from click to click"
 	eq "$(json delays.json 'd["lost"]')" 0 "clicks that were lost"
 }
 

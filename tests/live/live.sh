@@ -83,6 +83,21 @@ sys.exit(f"{path}: {best}")
 PY
 }
 
+# Do other programs leave the processors alone?  What takes a time is judged only then, and printed always: less than 15 % of a core, while
+# half a second is looked at in which this test does nothing.
+machine_is_quiet()
+{
+	"$PYTHON" - <<'PY'
+import sys, time
+def busy():
+    t = [int(x) for x in open("/proc/stat").readline().split()[1:9]]
+    return sum(t) - t[3] - t[4]
+a = busy()
+time.sleep(0.5)
+sys.exit((busy() - a) * 2 >= 15)
+PY
+}
+
 # ---- JACK ----
 
 # jack_slot: one of four names for a server, nobody else's as long as this process lives.  JACK keeps a list of at most eight names,

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Capture of 32 channels in blocks of 32 frames while all processors are kept busy by other work: what was late, lost or dropped is
-# all in the statistics, and the heap stands still.  20 s; by hand for longer: bash tests/live/longhaul.sh 600
+# all in the statistics, and the heap stands still.  It runs alone.  20 s; by hand for longer: bash tests/live/longhaul.sh 600
 seconds=20
 case ${1-} in [0-9]*) seconds=$1 && shift ;; esac
 . "$(dirname "$0")/live.sh"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# A minute of the qualification: 32 channels beside 1080p60, none lost, all counted; rates and waits where the machine is quiet.
+# A minute of the qualification: 32 channels beside 1080p60, none lost, all counted; rates and waits where the machine is quiet.  It runs alone.
 . "$(dirname "$0")/../lib.sh"
 
 a_minute()

@@ -171,7 +171,7 @@ bulk_beside_sound()
 	cat "/proc/$pid/status" >status
 	stop
 	inspect --verify out.weir >report || fail "$(cat report)"
-	contains report "4096 frames"
+	contains report "4096 messages"
 	contains report "144000 frames"
 	between "$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\).*/\1/p' status)" 1 20000
 	between "$(tail -n 1 sendstats | json - "d['rss_kib']")" 1 20000

@@ -12,7 +12,7 @@ announces()
 
 found_by_sap()
 {
-	netrecv --browse -d 20s --json --save . >found.json 2>err &
+	netrecv --browse -d 20s --json --save found >found.json 2>err &
 	local browser=$!
 	wait_for 5 udp_bound 9875
 	capture --realtime -d 15s gen:sine:freq=440 -c 2 | encode --frame 10ms >in.fifo &
@@ -24,9 +24,9 @@ found_by_sap()
 	wait $browser
 	eq "$(json found.json 'd["name"], d["url"], d["via"], d["codec"], d["channels"]')" \
 		'["Band room", "rtp://239.1.2.3:5004?pt=111&codec=opus&rate=48000&channels=2", "SAP", "opus", 2]'
-	contains "Band_room.sdp" "m=audio 5004 RTP/AVP 111"
+	contains found/Band_room.sdp "m=audio 5004 RTP/AVP 111"
 	# What was found is what netrecv hears.
-	expect_status 0 netrecv -d 0.1 "Band_room.sdp" >heard.weir 2>err
+	expect_status 0 netrecv -d 0.1 found/Band_room.sdp >heard.weir 2>err
 }
 
 # RFC 2974 section 6, taken apart by hand; three in the first seconds, and a deletion when it ends.
