@@ -232,6 +232,8 @@ void hearing_release(struct hearing *h)
 	progress_end(&h->progress);
 	linkrecv_release(&h->link);
 	linkjoin_release(&h->joined);
+	free(h->peers);
+	h->peers = NULL;
 	secret_wipe(h->psk, sizeof(h->psk));
 	listener_release(&h->listener);
 	if (h->receiver.flows)
@@ -358,6 +360,7 @@ enum err hearing_run(struct hearing *h)
 	if (h->has_link) {
 		/* What was acknowledged is written, whatever came in between. */
 		linkrecv_release(&h->link);
+		h->is_ending = true;
 		if (!e)
 			e = hearinglink_run(h);
 	}

@@ -41,7 +41,12 @@ struct hearing {
 	struct linkjoin joined;           /* what comes that way */
 	struct url link_url;
 	uint8_t psk[SEAL_PSK_BYTES];
-	bool has_link;
+	struct hearing_peer {
+		struct dgram_addr from;
+		int64_t joined_ns;
+		bool has_sound;
+	} *peers;                         /* of the link, max_senders */
+	bool has_link, is_ending;
 	struct receivernet from[RECEIVER_MAX_FROM];
 	uint16_t port_numbers[RECEIVER_MAX_PORTS]; /* UDP ports by the receiver's number, for captures */
 	struct arrivals_in replay;

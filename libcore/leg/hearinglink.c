@@ -2,6 +2,10 @@
 
 #include "rt/clock.h"
 
+#include <stdlib.h>
+
+#define WAIT_NS UNITS_NS_PER_S /* for the first sound of a sender */
+
 static uint16_t new_id(void *user)
 {
 	struct hearing *h = user;
@@ -9,14 +13,42 @@ static uint16_t new_id(void *user)
 	return h->receiver.next_id < PACKET_MAX_TRACK ? h->receiver.next_id++ : 0;
 }
 
-/* On the local clock a sender's positions begin where it came in. */
-static int64_t shift_ns(void *user, unsigned sender, int64_t pos_ns)
+static void joined(void *user, unsigned sender, const struct dgram_addr *from)
 {
 	struct hearing *h = user;
 
-	(void)sender;
-	int64_t now_ns = clock_now_ns() - h->start_ns, shift;
-	return __builtin_sub_overflow(now_ns, pos_ns, &shift) ? 0 : shift;
+	h->peers[sender] = (struct hearing_peer){ .from = *from, .joined_ns = clock_now_ns() };
+}
+
+static void has_sound(void *user, unsigned sender, const struct track *t)
+{
+	struct hearing *h = user;
+
+	(void)t;
+	h->peers[sender].has_sound = true;
+}
+
+/*
+ * On the local clock what a sender brings stands beside its sound.  Where it has none, or none is heard in the first second, its positions
+ * begin where it came in.
+ */
+static bool shift(void *user, unsigned sender, int64_t pos_ns, int64_t *shift_ns)
+{
+	struct hearing *h = user;
+	const struct hearing_peer *peer = &h->peers[sender];
+	int64_t now_ns = clock_now_ns();
+
+	for (unsigned i = 0; peer->has_sound && i < h->receiver.n_flows; i++) {
+		const struct netflow *f = &h->receiver.flows[i];
+
+		if (dgram_same_host(&f->from, &peer->from) && netflow_shift(f, shift_ns))
+			return true;
+	}
+	if (peer->has_sound && !h->is_ending && now_ns - peer->joined_ns < WAIT_NS)
+		return false;
+	if (__builtin_sub_overflow(now_ns - h->start_ns, pos_ns, shift_ns))
+		*shift_ns = 0;
+	return true;
 }
 
 static bool may_link(void *user, const struct dgram_addr *from)
@@ -28,12 +60,14 @@ static bool may_link(void *user, const struct dgram_addr *from)
 
 enum err hearinglink_open(struct hearing *h)
 {
-	struct linkjoin_events events = { .user = h, .new_id = new_id, .shift_ns = h->o.retime ? shift_ns : NULL };
+	struct linkjoin_events events = { .user = h, .join = joined, .sound = has_sound, .new_id = new_id, .shift = h->o.retime ? shift : NULL };
 	struct linkrecv_options o = { .host = h->link_url.host, .port = h->link_url.port, .psk = h->is_secure ? h->psk : NULL,
 		.max_senders = (unsigned)h->o.max_senders };
-	enum err e = linkjoin_init(&h->joined, o.max_senders, &events, &h->why);
+	enum err e;
 
-	if (e)
+	if (!(h->peers = calloc(o.max_senders, sizeof(*h->peers))))
+		return err_say(&h->why, ERR_NOMEM, "senders", "%s", err_text(ERR_NOMEM));
+	if ((e = linkjoin_init(&h->joined, o.max_senders, &events, &h->why)))
 		return e;
 	o.events = linkjoin_link_events(&h->joined);
 	o.events.may = may_link;

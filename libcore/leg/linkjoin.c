@@ -117,15 +117,19 @@ static struct linkjoin_track *add(struct linkjoin *l, unsigned sender, uint16_t 
 	return t;
 }
 
-static int64_t shift_of(struct linkjoin *l, unsigned sender, const struct linkjoin_track *t, int64_t pos)
+static bool has_shift(struct linkjoin *l, unsigned sender, const struct linkjoin_track *t, int64_t pos)
 {
-	if (!l->events.shift_ns)
-		return 0;
 	struct linkjoin_sender *s = &l->senders[sender];
-	if (!s->has_shift) {
-		s->has_shift = true;
-		s->shift_ns = l->events.shift_ns(l->events.user, sender, units_to_ns(pos, t->rate_num, t->rate_den));
-	}
+
+	if (!s->has_shift)
+		s->has_shift = !l->events.shift || l->events.shift(l->events.user, sender, units_to_ns(pos, t->rate_num, t->rate_den), &s->shift_ns);
+	return s->has_shift;
+}
+
+static int64_t shift_of(const struct linkjoin *l, unsigned sender, const struct linkjoin_track *t)
+{
+	const struct linkjoin_sender *s = &l->senders[sender];
+
 	return units_from_ns(s->shift_ns, t->rate_num, t->rate_den);
 }
 
@@ -189,8 +193,10 @@ static enum err take_packet(struct linkjoin *l, struct writer *out, unsigned sen
 	t = find(l, sender, p.track);
 	if (!t || !t->ours || t->is_ended)
 		return ERR_OK;
+	if (!has_shift(l, sender, t, p.pos))
+		return ERR_AGAIN;
 	p.track = t->ours;
-	if (__builtin_add_overflow(p.pos, shift_of(l, sender, t, p.pos), &p.pos)) {
+	if (__builtin_add_overflow(p.pos, shift_of(l, sender, t), &p.pos)) {
 		l->counts.refused++;
 		return ERR_OK;
 	}
@@ -252,8 +258,12 @@ enum err linkjoin_work(struct linkjoin *l, struct writer *out, bool *taken)
 			l->events.join(l->events.user, h.sender, &h.from);
 		else if (h.kind == RECORD_LEAVE)
 			e = take_leave(l, out, h.sender, h.is_whole);
+		if (e == ERR_AGAIN)
+			break; /* its place is not known yet: it stays, and those behind it */
 		done += record_bytes(&h);
 	}
+	if (e == ERR_AGAIN)
+		e = ERR_OK;
 	if (!done)
 		return e;
 	*taken = true;

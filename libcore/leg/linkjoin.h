@@ -26,8 +26,9 @@ struct linkjoin_events {
 	uint16_t (*new_id)(void *user);
 	/*
 	 * The sender's first position on a track, and what is to be added to all of its times: nanoseconds.  NULL: positions stay.
+	 * Returns: false: that is not known yet, and the packet waits.
 	 */
-	int64_t (*shift_ns)(void *user, unsigned sender, int64_t pos_ns);
+	bool (*shift)(void *user, unsigned sender, int64_t pos_ns, int64_t *shift_ns);
 };
 
 struct linkjoin_track {

@@ -808,6 +808,17 @@ static uint32_t fill(struct netflow *f, uint32_t n, uint32_t *lead)
 	return made;
 }
 
+bool netflow_shift(const struct netflow *f, int64_t *shift_ns)
+{
+	int64_t base, media_pos;
+
+	if (!f->used || !f->playing || !f->announced || !bound_base(f, &base))
+		return false;
+	media_pos = f->play_media_pos - lround(held_frames(f)) + base;
+	*shift_ns = units_to_ns(f->end_pos - media_pos, f->format.clock_hz, 1);
+	return true;
+}
+
 /* Every packet says what was thrown away on the way here. */
 static void add_dropped(struct netflow *f, uint64_t n_frames)
 {

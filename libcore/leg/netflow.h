@@ -176,6 +176,11 @@ bool netflow_is_gone(const struct netflow *f, int64_t now_ns);
 /* How long its packets wait, in seconds. */
 double netflow_depth_s(const struct netflow *f);
 
+/*
+ * Played: by how much its media is later on our timeline than on its sender's, in ns.  Returns: false: it is not heard yet, or the
+ * sender did not say where its media belongs.
+ */
+bool netflow_shift(const struct netflow *f, int64_t *shift_ns);
 /* Packets lost by the sequence numbers; never negative. */
 uint64_t netflow_lost(const struct netflow *f);
 

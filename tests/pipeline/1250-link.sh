@@ -102,6 +102,20 @@ late_with_sound()
 	same lines got
 }
 
+# Retimed, messages stand beside the sound that they stood beside.
+beside_their_sound()
+{
+	capture -d 2s -f s16 -c 1 gen:count >sound.weir
+	datatrack make 2000 40 >data.weir
+	mux sound.weir data.weir >in.weir
+	hear --retime --latency 60ms weir://127.0.0.1:5004
+	netsend weir://127.0.0.1:5004 in.weir
+	wait_for 5 sound_is_there 95000
+	stop
+	datatrack shift out.weir 40000 >shifts
+	between "$(cut -d' ' -f3 shifts)" -30 30 "ms between a message and its sound ($(cat shifts))"
+}
+
 nobody_listens()
 {
 	datatrack make 3 40 >in.weir
@@ -188,6 +202,7 @@ test_case "data goes over weir://, plain and sealed" plain_and_sealed
 test_case "two senders have tracks of their own" two_senders
 test_case "a receiver that comes late gets all" receiver_comes_late
 test_case "sound beside messages waits for a late receiver" late_with_sound
+test_case "retimed, messages stay beside their sound" beside_their_sound
 test_case "a sender whom nobody hears says so, and ends when asked to" nobody_listens
 test_case "another key, or none, gets nothing in" wrong_key
 test_case "a key for other programs is refused" foreign_key

@@ -1,6 +1,8 @@
 """Streams with a reliable data track, made apart from the library.
 
 	datatrack.py make COUNT BYTES       a live stream on stdout: COUNT messages of BYTES each, that begin with their number
+	datatrack.py shift FILE SAMPLE      by how many ms message m is later than m ms, and sample n of gen:count (s16, mono) later than n
+	                                    frames at 48 kHz, for n = SAMPLE < 65536
 	datatrack.py messages FILE          number, length and CRC-32 of each message of the data tracks, a line each
 """
 import struct
@@ -39,7 +41,26 @@ def messages(path):
             print(p.payload.split(b" ")[0].decode("latin-1"), len(p.payload), zlib.crc32(p.payload))
 
 
+def shift(path, sample):
+    data = sound = None
+    kinds = {}
+    for p in read(path):
+        if p.type == 2:
+            kinds[p.track] = p.payload[0]
+        if p.type != 3:
+            continue
+        if kinds[p.track] == 3:
+            data = p.pos - int(p.payload.split(b" ")[0])
+        elif sound is None:
+            values = struct.unpack(f"<{len(p.payload) // 2}h", p.payload)
+            if (sample + 32768) % 65536 - 32768 in values:
+                sound = (p.pos + values.index((sample + 32768) % 65536 - 32768) - sample) / 48
+    print(round(data), round(sound), round(data - sound))
+
+
 if sys.argv[1] == "make":
     make(int(sys.argv[2]), int(sys.argv[3]))
+elif sys.argv[1] == "shift":
+    shift(sys.argv[2], int(sys.argv[3]))
 else:
     messages(sys.argv[2])
