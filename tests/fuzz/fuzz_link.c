@@ -38,13 +38,20 @@ static uint16_t new_id(void *user)
 	return next_id < PACKET_MAX_TRACK ? next_id++ : 0;
 }
 
-static int64_t shift_ns(void *user, unsigned sender, int64_t pos_ns)
-{
-	int64_t shift;
+static bool asked;
 
+/* Known only at the second try. */
+static bool shift(void *user, unsigned sender, int64_t pos_ns, int64_t *shift_ns)
+{
 	(void)user;
 	(void)sender;
-	return __builtin_sub_overflow(1000000000, pos_ns, &shift) ? 0 : shift;
+	if (!asked) {
+		asked = true;
+		return false;
+	}
+	if (__builtin_sub_overflow(1000000000, pos_ns, shift_ns))
+		*shift_ns = 0;
+	return true;
 }
 
 struct receiving {
@@ -118,7 +125,7 @@ static void receive(struct receiving *r, const uint8_t *data, size_t n_bytes, co
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
 	static const uint8_t key[32] = "thirty-two bytes that are a key";
-	struct linkjoin_events events = { .new_id = new_id, .shift_ns = shift_ns };
+	struct linkjoin_events events = { .new_id = new_id, .shift = shift };
 	struct receiving r = { .out = { 0 } };
 	struct dgram_addr from = { .any.sa_family = AF_INET, .n_bytes = sizeof(struct sockaddr_in) };
 	struct err_why why;
@@ -127,6 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	if (!n_bytes)
 		return 0;
 	next_id = 1;
+	asked = false;
 	must(linkjoin_init(&r.join, 4, &events, &why) == ERR_OK);
 	r.events = linkjoin_link_events(&r.join);
 	must(writer_open(&r.out, fd, "fuzz", "fuzz", &why) == ERR_OK && writer_begin(&r.out) == ERR_OK);
