@@ -144,7 +144,7 @@ enum err sender_open(struct sender *s, const struct sender_options *o, struct to
 	if (secret_random(&s->random, sizeof(s->random)) || secret_random(name, sizeof(name)))
 		return err_say(why, ERR_SYS, "random numbers", "the system has none");
 	s->random |= 1;
-	/* A name for this session alone (RFC 7022 section 4.2). */
+	/* A name for this run alone (RFC 7022 section 4.2). */
 	snprintf(s->cname, sizeof(s->cname), "weir-%016" PRIx64, name[0]);
 	for (unsigned i = 0; i < o->n_urls; i++) {
 		if ((e = open_to(s, &o->urls[i], why)))
