@@ -26,8 +26,8 @@ B := build
 HARDEN := -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fstack-clash-protection
 endif
 
-LIBS_PKG := sndfile opus ogg vorbisfile soxr flac libmpg123 libsrtp2 libsodium
-DEPS_DEBIAN := gcc libc6-dev make pkg-config libsndfile1-dev libopus-dev libogg-dev libvorbis-dev libsoxr-dev libflac-dev libmpg123-dev libsrtp2-dev libsodium-dev libcairo2-dev
+LIBS_PKG := sndfile opus ogg vorbisfile soxr flac libmpg123 libsrtp2 libsodium nettle
+DEPS_DEBIAN := gcc libc6-dev make pkg-config libsndfile1-dev libopus-dev libogg-dev libvorbis-dev libsoxr-dev libflac-dev libmpg123-dev libsrtp2-dev libsodium-dev nettle-dev libcairo2-dev
 # With these the sound devices, Matroska and the finding of peers are built; without them everything else is.
 DEPS_DEBIAN_DEVICES := libjack-jackd2-dev libpulse-dev libpipewire-0.3-dev libasound2-dev libavformat-dev libavahi-client-dev
 DEPS_DEBIAN_CHECK := clang libclang-rt-14-dev ffmpeg sox libsox-fmt-mp3 flac opus-tools libopusfile-dev libebur128-dev mandoc \

@@ -295,6 +295,8 @@ int main(int argc, char **argv)
 		tool_usage(&self.tool, "--force", "nothing is overwritten without --split, -o or --video");
 	if (self.bulk_fd >= 0 && !self.dir && !self.output && !self.video_path)
 		tool_usage(&self.tool, "--bulk-fd", "is for --split, -o and --video");
+	if (self.form != VIDEOOUT_AUTO && !self.dir && !self.output && !self.video_path)
+		tool_usage(&self.tool, "--frames", "is for --split, -o and --video");
 	if (self.form == VIDEOOUT_WEIR && !self.dir)
 		tool_usage(&self.tool, "--frames", "'weir' is for --split");
 	if (self.video_path && !strcmp(self.video_path, "-"))
@@ -310,6 +312,8 @@ int main(int argc, char **argv)
 	else if (!(e = open_input(&self, name, &input)))
 		e = split_run(&self);
 	if (self.bulk_fd >= 0) {
+		if (e && e != ERR_CUT)
+			bulkin_stop(&self.bulk);
 		enum err bulk = bulkin_finish(&self.bulk, &why);
 		if (bulk && (!e || e == ERR_CUT)) {
 			e = bulk;

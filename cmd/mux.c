@@ -39,6 +39,10 @@ static void choose_format(struct mux *self)
 	self->video_options.first = self->is_mkv;
 	if (self->is_mkv && (o->split_every.is_set || o->split_on_clock || o->sync))
 		tool_usage(t, o->sync ? "--sync" : "--split-every", "is for files of one track; Matroska holds them all, each where it is");
+	if ((self->is_mkv || self->is_stream) && o->max_gap.is_set)
+		tool_usage(t, "--max-gap", "is for audio files of one track; %s keeps what came as it came", self->is_mkv ? "Matroska" : "a weir stream");
+	if (self->rf64_above_bytes && self->format != SINK_WAV)
+		tool_usage(t, "--rf64-above", "is for WAV, not for %s", sink_format_name((enum sink_format)self->format));
 	if (self->mkv_options.flac && !self->is_mkv)
 		tool_usage(t, "--flac", "is for Matroska; a name that ends in .flac makes a FLAC file");
 	if (self->bulk_fd >= 0 && !self->is_stream)

@@ -22,6 +22,7 @@ struct play {
 	struct select_hits hits;
 	struct speakers speakers;
 	uint16_t track;           /* that is played, 0 none yet */
+	bool is_foreign;          /* it was announced anew as something that is not to be played */
 	int64_t begin_pos, end_pos;
 	struct err_why why;
 };
@@ -55,6 +56,8 @@ static enum err take_track(struct play *p, const struct packet *k)
 	if (!t)
 		return ERR_OK;
 	select_note(&p->hits, &p->wanted, t);
+	if (p->track == t->id)
+		p->is_foreign = t->kind != TRACK_AUDIO || !select_match(&p->wanted, t);
 	if (t->kind != TRACK_AUDIO || !select_match(&p->wanted, t))
 		return ERR_OK;
 	if (!track_is_pcm(t))
@@ -95,15 +98,25 @@ static enum err fill_to(struct play *p, int64_t pos)
 
 static enum err take_data(struct play *p, const struct packet *k)
 {
-	enum err e = fill_to(p, k->pos);
+	enum err e;
 
-	if (e)
+	/* The timeline was moved, and nothing is missing between. */
+	if (k->flags & PACKET_DISCONT) {
+		p->begin_pos += k->pos - p->end_pos;
+		p->end_pos = k->pos;
+	}
+	if ((e = fill_to(p, k->pos)))
 		return e;
 	bool whole = k->payload_bytes >= (uint64_t)k->dur * p->speakers.format.frame_bytes;
 	if ((e = speakers_write(&p->speakers, whole ? k->payload : NULL, k->dur)))
 		return e;
 	p->end_pos = k->pos + k->dur;
 	return ERR_OK;
+}
+
+static bool is_played(const struct play *p, const struct packet *k)
+{
+	return p->speakers.open && k->track == p->track && !p->is_foreign;
 }
 
 static enum err run(struct play *p)
@@ -118,9 +131,9 @@ static enum err run(struct play *p)
 			e = input_fill(&p->in);
 		} else if (!e && k.type == PACKET_TRACK) {
 			e = take_track(p, &k);
-		} else if (!e && p->speakers.open && k.track == p->track && k.type == PACKET_DATA) {
+		} else if (!e && is_played(p, &k) && k.type == PACKET_DATA) {
 			e = take_data(p, &k);
-		} else if (!e && p->speakers.open && k.track == p->track && k.type == PACKET_GAP) {
+		} else if (!e && is_played(p, &k) && k.type == PACKET_GAP) {
 			e = fill_to(p, k.pos + k.dur);
 		}
 		if (tool_stop)
@@ -176,7 +189,7 @@ int main(int argc, char **argv)
 	const struct opt options[] = {
 		OPT_LIST('t', "track", "TRACK", &p.wanted, "play this track: number, name or kind (the first of audio)"),
 		OPT_DB(0, "volume", &o->volume_db, -200, 40, "make it louder or softer (0dB)"),
-		OPT_TIME(0, "latency", "TIME", &o->latency, 0.0001, 60, "begin when so much is there, and keep so much (100ms)"),
+		OPT_TIME(0, "latency", "TIME", &o->latency, 0.0001, 60, "begin when so much is there, and keep so much (100ms; of a live stream what the device needs, 20ms and more)"),
 		OPT_FLAG(0, "reconnect", &o->keep, "wait for a device that goes away, and go on with it"),
 		OPT_FLAG(0, "no-sync", &o->own_clocks, "let stream and devices drift apart"),
 		OPT_END

@@ -24,7 +24,7 @@ static void choose(struct flow *f)
 
 	f->choice = (struct red_choice){ 0 };
 	for (unsigned i = 0; i < FLOW_MAX_REPORTERS && f->level_max; i++) {
-		if (!f->reporters[i].ssrc)
+		if (!f->reporters[i].is_used)
 			continue;
 		any = true;
 		red_control_choice(&f->reporters[i].control, &one);
@@ -236,14 +236,14 @@ bool flow_report(struct flow *f, uint32_t reporter, const struct rtcp_loss *loss
 	for (unsigned i = 0; i < FLOW_MAX_REPORTERS; i++) {
 		struct flow_reporter *r = &f->reporters[i];
 
-		if (r->ssrc && now_ns - r->heard_ns > FORGET_NS)
-			r->ssrc = 0;
-		if (r->ssrc == reporter || (!r->ssrc && (!place || !place->ssrc)))
+		r->is_used = r->is_used && now_ns - r->heard_ns <= FORGET_NS;
+		if (r->is_used ? r->ssrc == reporter : !place)
 			place = r;
 	}
 	if (!place || !f->level_max)
 		return false;
-	if (place->ssrc != reporter) {
+	if (!place->is_used) {
+		place->is_used = true;
 		place->ssrc = reporter;
 		begin_control(f, &place->control);
 	}
@@ -258,7 +258,7 @@ unsigned flow_level(const struct flow *f)
 	unsigned level = f->level_min;
 
 	for (unsigned i = 0; i < FLOW_MAX_REPORTERS; i++) {
-		if (f->reporters[i].ssrc && f->reporters[i].control.level > level)
+		if (f->reporters[i].is_used && f->reporters[i].control.level > level)
 			level = f->reporters[i].control.level;
 	}
 	return level;

@@ -24,7 +24,8 @@ struct flow_record {
 
 /* Somebody who reports on the flow, and what redundancy would suit it. */
 struct flow_reporter {
-	uint32_t ssrc;           /* 0: nobody */
+	bool is_used;
+	uint32_t ssrc;           /* any number: 0 is one as well */
 	int64_t heard_ns;
 	struct red_control control;
 };

@@ -2,6 +2,7 @@
 
 #include "base/units.h"
 #include "rt/clock.h"
+#include "leg/hearingflood.h"
 #include "leg/hearingkeys.h"
 #include "leg/hearinglink.h"
 #include "leg/hearingsource.h"
@@ -53,6 +54,7 @@ static void happened(void *user, const struct netflow *f, bool joined)
 	struct hooks_event e = { .command = joined ? h->o.on_join : h->o.on_leave };
 	char address[DGRAM_TEXT_BYTES];
 
+	h->sources_changed = true;
 	if (!e.command)
 		return;
 	fact(&e, "WEIR_EVENT", "%s", joined ? "join" : "leave");
@@ -173,7 +175,7 @@ static void begin_counting(struct hearing *h)
 		{ "depth_us", &h->receiver.counts.depth_us }, { "refused", &h->receiver.counts.refused }, { "strangers", &h->receiver.counts.strangers },
 		{ "senders", &h->receiver.counts.senders }, { "auth_failed", &h->receiver.counts.forged }, { "replayed", &h->receiver.counts.replayed },
 		{ "round_trip_us", &h->receiver.counts.round_trip_us }, { "one_way_us", &h->receiver.counts.one_way_us },
-		{ "unsent_frames", &h->receiver.counts.unsent_frames },
+		{ "unsent_frames", &h->receiver.counts.unsent_frames }, { "filtered", &h->n_filtered }, { "kernel_dropped", &h->n_overflowed },
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(keys); i++)
@@ -189,7 +191,7 @@ enum err hearing_open(struct hearing *h, struct tool *t, const char *operand, co
 	h->o = *o;
 	h->out_fd = -1;
 	h->start_ns = o->replay_path ? REPLAY_START_NS : clock_now_ns();
-	if ((e = listener_init(&h->listener, &h->why)) || (e = receiver_options_of(h, &receiver)))
+	if ((e = receiver_options_of(h, &receiver)) || (e = listener_init(&h->listener, receiver.seed, &h->why)))
 		return e;
 	if (!operand)
 		h->receiver.n_ports = 1, hearingsource_describe(h, &h->receiver.ports[0], NULL);
@@ -226,8 +228,10 @@ enum err hearing_open(struct hearing *h, struct tool *t, const char *operand, co
 void hearing_release(struct hearing *h)
 {
 	hooks_end(&h->hooks);
-	if (h->receiver.flows)
-		receiver_count(&h->receiver, &h->stats);
+	if (h->receiver.flows) {
+		hearingflood_count(h);
+		receivercount_show(&h->receiver, &h->stats);
+	}
 	stats_end(&h->stats);
 	progress_end(&h->progress);
 	linkrecv_release(&h->link);
@@ -253,12 +257,16 @@ void hearing_release(struct hearing *h)
 
 static void count(struct hearing *h, int64_t now_ns)
 {
+	if (h->sources_changed)
+		hearingflood_tell(h);
 	if (now_ns - h->counted_ns < COUNT_NS)
 		return;
 	h->counted_ns = now_ns;
+	hearingflood_tell(h);
+	hearingflood_count(h);
 	if (!h->o.replay_path)
 		h->receiver.utc_offset_ns = clock_utc_offset_ns();
-	receiver_count(&h->receiver, &h->stats);
+	receivercount_show(&h->receiver, &h->stats);
 	progress_update(&h->progress, (double)(now_ns - h->start_ns) / UNITS_NS_PER_S, -1);
 }
 

@@ -55,7 +55,9 @@ struct hearing {
 	struct sdp *sdp;
 	struct tick tick;
 	int out_fd;                       /* stdout by a description of its own, that does not block; −1 */
-	bool is_secure, out_open, stalled;
+	bool is_secure, out_open, stalled, sources_changed;
+	atomic_uint_fast64_t n_filtered, n_overflowed; /* datagrams that nobody read */
+	uint64_t n_floods;
 	int64_t start_ns, counted_ns;
 	struct err_why why;
 };

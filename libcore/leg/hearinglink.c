@@ -1,6 +1,7 @@
 #include "leg/hearinglink.h"
 
 #include "rt/clock.h"
+#include "leg/netflowplay.h"
 
 #include <stdlib.h>
 
@@ -41,7 +42,7 @@ static bool shift(void *user, unsigned sender, int64_t pos_ns, int64_t *shift_ns
 	for (unsigned i = 0; peer->has_sound && i < h->receiver.n_flows; i++) {
 		const struct netflow *f = &h->receiver.flows[i];
 
-		if (dgram_same_host(&f->from, &peer->from) && netflow_shift(f, shift_ns))
+		if (dgram_same_host(&f->from, &peer->from) && netflowplay_shift(f, shift_ns))
 			return true;
 	}
 	if (peer->has_sound && !h->is_ending && now_ns - peer->joined_ns < WAIT_NS)

@@ -1,5 +1,7 @@
 #include "leg/hooks.h"
 
+#include "base/units.h"
+#include "rt/clock.h"
 #include "rt/thread.h"
 
 #include <errno.h>
@@ -10,17 +12,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
 
-/* sh -c COMMAND, reading nothing, writing to our stderr: stdout is the stream. */
-static void spawn(char *const argv[], char *const env[])
+#define LOOK_NS (UNITS_NS_PER_S / 10) /* so often for those that have ended */
+
+/* sh -c COMMAND, reading nothing, writing to our stderr: stdout is the stream.  Returns: its pid; −1: it does not start. */
+static pid_t spawn(char *const argv[], char *const env[])
 {
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t how;
 	sigset_t all, none;
-	pid_t pid;
+	pid_t pid = -1;
 
 	sigfillset(&all);
 	sigemptyset(&none);
@@ -31,13 +36,26 @@ static void spawn(char *const argv[], char *const env[])
 	posix_spawnattr_setsigmask(&how, &none);
 	posix_spawnattr_setsigdefault(&how, &all);
 	posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	/* One that cannot start is one that did nothing: the shell would say why, and there is none. */
-	(void)posix_spawn(&pid, "/bin/sh", &files, &how, argv, env);
+	if (posix_spawn(&pid, "/bin/sh", &files, &how, argv, env))
+		pid = -1;
 	posix_spawnattr_destroy(&how);
 	posix_spawn_file_actions_destroy(&files);
+	return pid;
 }
 
-static void start(const struct hooks_event *e)
+/* Does a fact say what this one of the environment says?  A shell believes the last of two. */
+static bool is_told(const struct hooks_event *e, const char *variable)
+{
+	for (unsigned i = 0; i < e->n_facts; i++) {
+		size_t n = strcspn(e->facts[i], "=") + 1;
+
+		if (!strncmp(e->facts[i], variable, n))
+			return true;
+	}
+	return false;
+}
+
+static void start(struct hooks *h, const struct hooks_event *e)
 {
 	char *argv[] = { (char *)(uintptr_t)"sh", (char *)(uintptr_t)"-c", (char *)(uintptr_t)e->command, NULL };
 	size_t n = 0, n_env = 0;
@@ -45,13 +63,45 @@ static void start(const struct hooks_event *e)
 	while (environ[n_env])
 		n_env++;
 	char **env = calloc(n_env + HOOKS_MAX_FACTS + 1, sizeof(*env));
-	if (!env)
+	if (!env) {
+		atomic_fetch_add(&h->n_lost, 1);
 		return;
+	}
 	for (unsigned i = 0; i < e->n_facts; i++)
 		env[n++] = (char *)(uintptr_t)e->facts[i];
-	memcpy(env + n, environ, n_env * sizeof(*env));
-	spawn(argv, env);
+	for (unsigned i = 0; i < n_env; i++) {
+		if (!is_told(e, environ[i]))
+			env[n++] = environ[i];
+	}
+	pid_t pid = spawn(argv, env);
+	if (pid < 0)
+		atomic_fetch_add(&h->n_lost, 1);
+	else if (h->n_running < HOOKS_MAX_RUNNING)
+		h->running_pids[h->n_running++] = pid;
 	free(env);
+}
+
+/* Ours alone: others of this process may have children too. */
+static void reap(struct hooks *h)
+{
+	for (unsigned i = 0; i < h->n_running;) {
+		if (waitpid(h->running_pids[i], NULL, WNOHANG))
+			h->running_pids[i] = h->running_pids[--h->n_running];
+		else
+			i++;
+	}
+}
+
+static void wait_for_work(struct hooks *h)
+{
+	int64_t until_ns = clock_now_ns() + LOOK_NS;
+	struct timespec until = { .tv_sec = until_ns / UNITS_NS_PER_S, .tv_nsec = until_ns % UNITS_NS_PER_S };
+
+	if (h->n_running)
+		(void)sem_clockwait(&h->wake, CLOCK_MONOTONIC, &until);
+	else
+		while (sem_wait(&h->wake) && errno == EINTR)
+			;
 }
 
 static void *run(void *arg)
@@ -59,17 +109,15 @@ static void *run(void *arg)
 	struct hooks *h = arg;
 
 	for (;;) {
-		while (sem_wait(&h->wake) && errno == EINTR)
-			;
-		while (waitpid(-1, NULL, WNOHANG) > 0)
-			;
+		wait_for_work(h);
+		reap(h);
+		/* At the end nothing waits any more. */
+		bool ending = atomic_load(&h->ending);
 		unsigned head = atomic_load(&h->head);
-		if (head != atomic_load(&h->tail)) {
-			start(&h->events[head % HOOKS_MAX_QUEUED]);
-			atomic_store(&h->head, head + 1);
-		} else if (atomic_load(&h->ending)) {
+		for (; head != atomic_load(&h->tail) && (ending || h->n_running < HOOKS_MAX_RUNNING); atomic_store(&h->head, ++head))
+			start(h, &h->events[head % HOOKS_MAX_QUEUED]);
+		if (ending)
 			return NULL;
-		}
 	}
 }
 

@@ -11,8 +11,10 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #define HOOKS_MAX_QUEUED 64u
+#define HOOKS_MAX_RUNNING 256u      /* at one time: what is more waits in the queue */
 #define HOOKS_MAX_FACTS 12u
 #define HOOKS_FACT_BYTES 192u
 
@@ -30,7 +32,10 @@ struct hooks {
 	pthread_t thread;
 	atomic_bool ending;
 	bool running;
-	atomic_uint_fast64_t n_lost; /* that found the queue full */
+	atomic_uint_fast64_t n_lost; /* that found the queue full, or could not be started */
+	/* the thread's */
+	pid_t running_pids[HOOKS_MAX_RUNNING];
+	unsigned n_running;
 };
 
 /* *h is zero.  Role: control, allocates. */

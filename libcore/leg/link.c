@@ -295,11 +295,16 @@ bool link_is_flushed(const struct link *l)
 	return !l->out_bytes;
 }
 
+bool link_is_silent(const struct link *l, int64_t now_ns)
+{
+	return now_ns - l->heard_ns > LINK_SILENCE_NS;
+}
+
 enum err link_beat(struct link *l, int64_t now_ns)
 {
 	struct link_control c = { .kind = LINK_PING, .ns = now_ns };
 
-	if (now_ns - l->heard_ns > LINK_SILENCE_NS)
+	if (link_is_silent(l, now_ns))
 		return ERR_GONE;
 	if (!l->is_open || now_ns - l->sent_ns < LINK_PING_NS)
 		return ERR_OK;

@@ -98,6 +98,8 @@ enum err link_flush(struct link *l, int64_t now_ns) WEIR_MUSTUSE;
 /* Has everything been handed to the system? */
 bool link_is_flushed(const struct link *l);
 
+/* Was nothing heard of the other side for too long? */
+bool link_is_silent(const struct link *l, int64_t now_ns);
 /* PING when it is time, and is the other side silent for too long?  Returns: ERR_OK, ERR_GONE. */
 enum err link_beat(struct link *l, int64_t now_ns) WEIR_MUSTUSE;
 

@@ -44,25 +44,28 @@ static void commit(struct linkjoin *l, const struct record *h, uint8_t *at)
 		return; /* it is readable anyway: the counter is full */
 }
 
-static void on_join(void *user, unsigned sender, const struct dgram_addr *from)
+static enum err on_join(void *user, unsigned sender, const struct dgram_addr *from)
 {
 	struct linkjoin *l = user;
 	struct record h = { .kind = RECORD_JOIN, .sender = sender, .from = *from };
 	uint8_t *at = reserve(l, &h);
 
-	/* There is room for these always: packets leave some. */
-	if (at)
-		commit(l, &h, at);
+	if (!at)
+		return ERR_AGAIN;
+	commit(l, &h, at);
+	return ERR_OK;
 }
 
-static void on_leave(void *user, unsigned sender, bool whole)
+static enum err on_leave(void *user, unsigned sender, bool whole)
 {
 	struct linkjoin *l = user;
 	struct record h = { .kind = RECORD_LEAVE, .sender = sender, .is_whole = whole };
 	uint8_t *at = reserve(l, &h);
 
-	if (at)
-		commit(l, &h, at);
+	if (!at)
+		return ERR_AGAIN;
+	commit(l, &h, at);
+	return ERR_OK;
 }
 
 static enum err on_packet(void *user, unsigned sender, const struct packet *p)

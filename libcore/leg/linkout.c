@@ -75,14 +75,16 @@ static enum err ask(const struct linkout *l, struct linkout_to *to, uint64_t pay
 			return ERR_LIMIT;
 		to->is_behind = false;
 	}
-	if (linksend_has_room(&to->send, need, pieces(payload_bytes))) {
+	to->owes = to->owes && linksend_again(&to->send);
+	if (!to->owes && linksend_has_room(&to->send, need, pieces(payload_bytes))) {
 		to->stuck_ns = 0;
 		return ERR_OK;
 	}
 	if (!may_wait)
 		return ERR_LIMIT;
 	int64_t now_ns = clock_now_ns();
-	if (!to->stuck_ns || acked != to->seen_acked)
+	/* One that takes slowly is waited for, unless others wait with it. */
+	if (!to->stuck_ns || (acked != to->seen_acked && !(l->is_live && l->n_to > 1)))
 		to->stuck_ns = now_ns;
 	to->seen_acked = acked;
 	if (!l->is_live || now_ns - to->stuck_ns < HOPE_NS)
@@ -107,19 +109,20 @@ static enum err put(struct linkout *l, struct linkout_to *to, const struct packe
 
 /* ---- packets ---- */
 
+/* What is live waits for nobody: who has no room for it now gets it before anything else. */
 static enum err announce(struct linkout *l, const struct packet *p, const volatile sig_atomic_t *stop, struct err_why *why)
 {
 	for (unsigned i = 0; i < l->n_to; i++) {
+		struct linkout_to *to = &l->to[i];
 		enum err e;
 
-		while ((e = linksend_put(&l->to[i].send, p)) == ERR_AGAIN && !(stop && *stop)) {
-			linksend_wait(&l->to[i].send, HOPE_NS);
+		while ((e = linksend_put(&to->send, p)) == ERR_AGAIN && !l->is_live && !(stop && *stop)) {
+			linksend_wait(&to->send, HOPE_NS);
 			linkout_work(l);
 		}
-		if (e == ERR_AGAIN)
-			return ERR_OK;
-		if (e)
-			return err_say(why, e, l->to[i].send.name, "an announcement cannot be sent: %s", err_text(e));
+		to->owes |= e == ERR_AGAIN;
+		if (e && e != ERR_AGAIN)
+			return err_say(why, e, to->send.name, "an announcement cannot be sent: %s", err_text(e));
 	}
 	return ERR_OK;
 }
@@ -162,7 +165,7 @@ out:
 	return e;
 }
 
-/* A piece of the packet, from offset on. */
+/* A piece of the packet, from offset on, to those who get it. */
 static enum err put_piece(struct linkout *l, const struct packet *k, size_t offset, size_t n_bytes)
 {
 	struct packet p = *k;
@@ -176,6 +179,8 @@ static enum err put_piece(struct linkout *l, const struct packet *k, size_t offs
 	}
 	p.flags &= (uint16_t)~PACKET_PCRC;
 	for (unsigned i = 0; i < l->n_to && !e; i++) {
+		if (!l->to[i].is_chosen)
+			continue;
 		if (l->to[i].is_behind) {
 			l->to[i].lost++;
 			stats_add(&l->lost, 1);
@@ -186,20 +191,26 @@ static enum err put_piece(struct linkout *l, const struct packet *k, size_t offs
 	return e;
 }
 
+/* Who gets an object.  What may be dropped goes where there is room for all of it.  Returns: anybody does. */
+static bool choose(struct linkout *l, uint64_t payload_bytes, bool may_drop)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < l->n_to; i++) {
+		l->to[i].is_chosen = !may_drop || !ask(l, &l->to[i], payload_bytes, false);
+		any |= l->to[i].is_chosen;
+		stats_add(&l->dropped_objects, !l->to[i].is_chosen);
+	}
+	return any;
+}
+
 enum err linkout_take(struct linkout *l, const struct packet *k, const struct track *t)
 {
 	bool may_drop = k->type == PACKET_DATA && t->policy != TRACK_RELIABLE && l->is_live;
 	enum err e = ERR_OK;
 
-	if (!l->offset_bytes) {
-		l->is_chosen = true;
-		for (unsigned i = 0; i < l->n_to && may_drop; i++)
-			l->is_chosen &= !ask(l, &l->to[i], k->payload_bytes, false);
-		if (!l->is_chosen) {
-			stats_add(&l->dropped_objects, 1);
-			return ERR_OK;
-		}
-	}
+	if (!l->offset_bytes && !choose(l, k->payload_bytes, may_drop))
+		return ERR_OK;
 	do {
 		size_t left = k->payload_bytes - l->offset_bytes, n = left < PACKET_MAX_PAYLOAD_BYTES ? left : PACKET_MAX_PAYLOAD_BYTES;
 

@@ -3,6 +3,7 @@
  *
  * Reliable tracks wait for room as long as there is hope; a live stream does not wait for a receiver that has stopped taking:
  * then what does not fit is lost for that receiver, counted and said.  Lossy tracks and pictures lose whole objects, never parts.
+ * What one receiver does not take is no reason for another to go without.
  */
 #ifndef LEG_LINKOUT_H
 #define LEG_LINKOUT_H
@@ -21,6 +22,8 @@ struct linkout_to {
 	uint64_t seen_acked;
 	int64_t stuck_ns;         /* since when it has had no room; 0: it had */
 	bool is_behind;           /* it lost something, and gets nothing more before it has room for half */
+	bool owes;                /* it missed an announcement, and gets all of them again before anything else */
+	bool is_chosen;           /* the object that waits goes there */
 	uint64_t lost;
 };
 
@@ -31,7 +34,6 @@ struct linkout {
 	bool is_live;             /* may be set at any time: do not wait */
 	bool has_stream;
 	size_t offset_bytes;      /* of the packet that waits: so much of it went */
-	bool is_chosen;           /* its object goes (else it is dropped) */
 	atomic_uint_fast64_t packets, lost, dropped_objects, held_bytes, connected, again;
 };
 

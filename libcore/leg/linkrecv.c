@@ -23,19 +23,23 @@
 static int find_session(struct linkrecv *l, const uint8_t *id)
 {
 	for (unsigned i = 0; i < l->options.max_senders; i++) {
-		if (l->sessions[i].is_used && !memcmp(l->sessions[i].id, id, LINK_SESSION_BYTES))
+		if (l->sessions[i].is_used && !l->sessions[i].is_leaving && !memcmp(l->sessions[i].id, id, LINK_SESSION_BYTES))
 			return (int)i;
 	}
 	return -1;
 }
 
-static void end_session(struct linkrecv *l, unsigned i)
+/* Returns: its place is free.  If not, it is tried again. */
+static bool end_session(struct linkrecv *l, unsigned i)
 {
 	struct linkrecv_session *s = &l->sessions[i];
 
-	if (s->is_used && l->options.events.leave)
-		l->options.events.leave(l->options.events.user, i, s->is_whole);
+	if (s->is_used && l->options.events.leave && l->options.events.leave(l->options.events.user, i, s->is_whole)) {
+		s->is_leaving = true;
+		return false;
+	}
 	*s = (struct linkrecv_session){ 0 };
+	return true;
 }
 
 static void drop_link(struct linkrecv *l, struct linkrecv_link *k)
@@ -44,19 +48,23 @@ static void drop_link(struct linkrecv *l, struct linkrecv_link *k)
 		struct linkrecv_session *s = &l->sessions[k->session];
 
 		s->left_ns = clock_now_ns();
-		if (s->is_whole)
-			end_session(l, (unsigned)k->session);
-		else
+		if (!s->is_whole)
 			atomic_fetch_add(&l->counts.broken, 1);
+		else
+			(void)end_session(l, (unsigned)k->session);
 	}
 	link_end(&k->link);
 	*k = (struct linkrecv_link){ .session = -1, .link.fd = -1 };
 }
 
-/* A place for a new session: a free one, or that of one whose sender went away longest ago. */
-static int new_session(struct linkrecv *l, const uint8_t *id)
+/*
+ * A place for a new session: a free one, or that of one whose sender went away longest ago.  Returns: ERR_OK with *place; ERR_LIMIT: there is
+ * none; ERR_AGAIN: not before who was there, and who comes, can be handed on.
+ */
+static enum err new_session(struct linkrecv *l, const uint8_t *id, const struct dgram_addr *from, int *place)
 {
 	int at = -1;
+	enum err e;
 
 	for (unsigned i = 0; i < l->options.max_senders; i++) {
 		const struct linkrecv_session *s = &l->sessions[i];
@@ -69,24 +77,29 @@ static int new_session(struct linkrecv *l, const uint8_t *id)
 			at = (int)i;
 	}
 	if (at < 0)
-		return -1;
-	end_session(l, (unsigned)at);
+		return ERR_LIMIT;
+	if (!end_session(l, (unsigned)at))
+		return ERR_AGAIN;
+	if (l->options.events.join && (e = l->options.events.join(l->options.events.user, (unsigned)at, from)))
+		return e;
 	l->sessions[at].is_used = true;
 	memcpy(l->sessions[at].id, id, LINK_SESSION_BYTES);
-	return at;
+	*place = at;
+	return ERR_OK;
 }
 
 static enum err greet(struct linkrecv *l, struct linkrecv_link *k, const struct link_control *c, int64_t now_ns)
 {
 	struct link_control answer = { .kind = LINK_RESUME };
 	int at = find_session(l, c->session);
-	bool is_new = at < 0;
+	enum err e;
 
 	if (k->session >= 0)
 		return ERR_PEER;
-	if (is_new && (at = new_session(l, c->session)) < 0) {
-		atomic_fetch_add(&l->counts.refused, 1);
-		return ERR_LIMIT;
+	if (at < 0 && (e = new_session(l, c->session, &k->from, &at))) {
+		if (e != ERR_AGAIN)
+			atomic_fetch_add(&l->counts.refused, 1);
+		return e;
 	}
 	/* An older connection of the same sender is dead, whether we noticed or not. */
 	for (unsigned i = 0; i < l->n_links; i++) {
@@ -105,11 +118,10 @@ static enum err greet(struct linkrecv *l, struct linkrecv_link *k, const struct 
 	k->told = s->in.n_taken;
 	k->told_ns = now_ns;
 	atomic_fetch_add(&l->counts.connects, 1);
-	if (is_new && l->options.events.join)
-		l->options.events.join(l->options.events.user, (unsigned)at, &k->from);
 	memcpy(answer.session, c->session, LINK_SESSION_BYTES);
 	answer.n = s->in.n_taken;
-	return link_tell(&k->link, &answer);
+	/* Nothing but a crowd of pings before it can have taken the room for this. */
+	return (e = link_tell(&k->link, &answer)) == ERR_AGAIN ? ERR_PEER : e;
 }
 
 /* ---- packets ---- */
@@ -193,9 +205,9 @@ static enum err work_link(struct linkrecv *l, struct linkrecv_link *k, int64_t n
 		if (p.type == LINK_PACKET_TYPE) {
 			if (link_control_of(&p, &c))
 				e = take_control(l, k, &c, now_ns);
-			continue;
+		} else {
+			e = take_packet(l, k, &p);
 		}
-		e = take_packet(l, k, &p);
 		if (e == ERR_AGAIN) {
 			link_unread(&k->link);
 			k->is_held = true;
@@ -211,7 +223,10 @@ static enum err work_link(struct linkrecv *l, struct linkrecv_link *k, int64_t n
 		return e;
 	if (k->session < 0 && now_ns - k->link.begun_ns > LINK_SILENCE_NS)
 		return ERR_PEER;
-	return k->is_held ? ERR_OK : link_beat(&k->link, now_ns);
+	/* While it is kept waiting it hears that we live, and its silence says nothing. */
+	if (k->is_held)
+		k->link.heard_ns = now_ns;
+	return link_beat(&k->link, now_ns);
 }
 
 /* ---- the thread ---- */
@@ -272,22 +287,29 @@ static bool accept_one(struct linkrecv *l, int64_t now_ns)
 	return true;
 }
 
-static void end_absent(struct linkrecv *l, int64_t now_ns)
+/* Returns: nobody waits to be let go. */
+static bool end_absent(struct linkrecv *l, int64_t now_ns)
 {
+	bool all_gone = true;
+
 	for (unsigned i = 0; i < l->options.max_senders; i++) {
-		if (l->sessions[i].is_used && l->sessions[i].left_ns && now_ns - l->sessions[i].left_ns > ABSENCE_NS)
-			end_session(l, i);
+		const struct linkrecv_session *s = &l->sessions[i];
+
+		if (s->is_leaving || (s->is_used && s->left_ns && now_ns - s->left_ns > ABSENCE_NS))
+			all_gone &= end_session(l, i);
 	}
+	return all_gone;
 }
 
 static void *run(void *user)
 {
 	struct linkrecv *l = user;
 	uint64_t taken;
+	bool all_gone = true;
 
 	role_take(ROLE_IO);
 	while (!atomic_load(&l->quit)) {
-		bool any_held = false;
+		bool any_held = !all_gone;
 		int64_t limit_ns = TELL_NS;
 
 		l->polls[0] = (struct pollfd){ .fd = l->wake_fd, .events = POLLIN };
@@ -314,7 +336,7 @@ static void *run(void *user)
 		}
 		for (unsigned i = 0; i < STRANGERS && l->polls[1].revents && accept_one(l, now_ns); i++)
 			;
-		end_absent(l, now_ns);
+		all_gone = end_absent(l, now_ns);
 	}
 	return NULL;
 }

@@ -19,15 +19,15 @@
 /* Called by the link's thread; sender: 0…max_senders − 1, the same as long as the session lives. */
 struct linkrecv_events {
 	void *user;
-	/* A new session. */
-	void (*join)(void *user, unsigned sender, const struct dgram_addr *from);
+	/* A new session.  Returns: as packet. */
+	enum err (*join)(void *user, unsigned sender, const struct dgram_addr *from);
 	/*
 	 * A packet of the sender's stream: each once, but announcements (REPEAT) come again with each connection.  Valid during the call.
 	 * Returns: ERR_OK; ERR_AGAIN: no room, bring it again later (linkrecv_wake()).
 	 */
 	enum err (*packet)(void *user, unsigned sender, const struct packet *p);
-	/* The session is over: its stream has ended (whole), or it did not come back for a minute. */
-	void (*leave)(void *user, unsigned sender, bool whole);
+	/* The session is over: its stream has ended (whole), or it did not come back for a minute.  Returns: as packet. */
+	enum err (*leave)(void *user, unsigned sender, bool whole);
 	/* May somebody from there speak?  NULL: everybody. */
 	bool (*may)(void *user, const struct dgram_addr *from);
 	void *may_user;
@@ -47,6 +47,7 @@ struct linkrecv_counts {
 
 struct linkrecv_session {
 	bool is_used, is_whole;
+	bool is_leaving;          /* it is over, and that cannot be handed on yet */
 	uint8_t id[LINK_SESSION_BYTES];
 	struct replay_in in;
 	uint64_t lost_messages;   /* that were gone when it came: this end was started anew */

@@ -165,6 +165,8 @@ static enum err take_control(struct linksend *l, const struct link_control *c, i
 		atomic_store(&l->counts.acked, c->n);
 		break;
 	case LINK_DONE:
+		if (replay_held(&l->replay))
+			return ERR_PEER;
 		atomic_store(&l->is_done, true);
 		break;
 	case LINK_PING:
@@ -231,8 +233,9 @@ static enum err speak_of_itself(struct linksend *l, int64_t now_ns)
 	struct link_control pong = { .kind = LINK_PONG, .ns = l->pong_ns };
 	enum err e;
 
+	/* In the middle of a packet nothing else can be said; the other side can be gone all the same. */
 	if (l->part_bytes || (l->prologue_done_bytes && l->prologue_done_bytes < l->prologue_bytes))
-		return ERR_OK;
+		return link_is_silent(&l->link, now_ns) ? ERR_GONE : ERR_OK;
 	if (l->owes_pong) {
 		l->owes_pong = false;
 		if ((e = link_tell(&l->link, &pong)) && e != ERR_AGAIN)
@@ -273,6 +276,26 @@ static enum err speak(struct linksend *l, int64_t now_ns)
 
 /* ---- the thread ---- */
 
+/* The connection is over. */
+static void lose(struct linksend *l, enum err e)
+{
+	if (atomic_load(&l->is_done)) {
+		/* All has arrived: a receiver that ends is no reason to begin anew with another. */
+		link_end(&l->link);
+		atomic_store(&l->counts.connected, 0);
+		l->step = LINKSEND_OVER;
+		return;
+	}
+	if (e == ERR_PEER && !l->link.is_open)
+		go_away(l, "does not have the same key, or does not speak weir");
+	else if (e == ERR_PEER)
+		go_away(l, "lost its place in the stream");
+	else if (l->step == LINKSEND_GREETING && l->greetings++)
+		go_away(l, l->link.is_sealed ? "the connection broke off at once: has the other side another key, or none?" : "the connection broke off at once: does the other side want a key?");
+	else
+		go_away(l, e == ERR_GONE || e == ERR_END ? "the connection broke" : err_text(e));
+}
+
 static void work(struct linksend *l, short revents)
 {
 	int64_t now_ns = clock_now_ns();
@@ -282,21 +305,15 @@ static void work(struct linksend *l, short revents)
 		try_connect(l, now_ns);
 	else if (l->step == LINKSEND_CONNECTING)
 		end_connect(l, now_ns, revents);
-	if (l->step < LINKSEND_GREETING)
+	if (l->step < LINKSEND_GREETING || l->step == LINKSEND_OVER)
 		return;
 	enum err over = link_work(&l->link, now_ns);
 	if (over == ERR_PEER)
 		e = ERR_PEER;
 	if (!e && !(e = greet(l)) && !(e = hear(l, now_ns)) && !(e = over) && !(e = speak_of_itself(l, now_ns)))
 		e = speak(l, now_ns);
-	if (e == ERR_PEER && !l->link.is_open)
-		go_away(l, "does not have the same key, or does not speak weir");
-	else if (e == ERR_PEER)
-		go_away(l, "lost its place in the stream");
-	else if (e && l->step == LINKSEND_GREETING && l->greetings++)
-		go_away(l, l->link.is_sealed ? "the connection broke off at once: has the other side another key, or none?" : "the connection broke off at once: does the other side want a key?");
-	else if (e)
-		go_away(l, e == ERR_GONE || e == ERR_END ? "the connection broke" : err_text(e));
+	if (e)
+		lose(l, e);
 }
 
 static void *run(void *user)
@@ -312,7 +329,7 @@ static void *run(void *user)
 		if (l->step == LINKSEND_CONNECTING) {
 			f[1].fd = l->connecting_fd;
 			f[1].events = POLLOUT;
-		} else if (l->step >= LINKSEND_GREETING) {
+		} else if (l->step == LINKSEND_GREETING || l->step == LINKSEND_OPEN) {
 			f[1].fd = l->link.fd;
 			f[1].events = (short)(link_events(&l->link) | (l->wants_out ? POLLOUT : 0));
 		}
@@ -421,19 +438,17 @@ out:
 	return e;
 }
 
-enum err linksend_put(struct linksend *l, const struct packet *p)
+/* Behind what waits; extensions are not taken. */
+static enum err queue(struct linksend *l, const struct packet *p)
 {
 	size_t padded = (size_t)units_round_up(p->payload_bytes, PACKET_UNIT_BYTES), n_bytes = PACKET_HEADER_BYTES + padded;
 	struct packet head = *p;
-	enum err e;
 
 	if (n_bytes > replay_largest_bytes(&l->replay))
 		return ERR_LIMIT;
 	uint8_t *at = replay_reserve(&l->replay, n_bytes);
 	if (!at)
 		return ERR_AGAIN;
-	if ((p->type == PACKET_STREAM || p->type == PACKET_TRACK) && (e = keep(l, p)))
-		return e;
 	head.hunits = 1;
 	head.flags &= (uint16_t)~PACKET_REPEAT;
 	if (p->payload_bytes)
@@ -444,6 +459,31 @@ enum err linksend_put(struct linksend *l, const struct packet *p)
 	if (atomic_exchange(&l->is_asleep, false))
 		post(l->wake_fd);
 	return ERR_OK;
+}
+
+enum err linksend_put(struct linksend *l, const struct packet *p)
+{
+	enum err e;
+
+	/* A connection that begins meanwhile says it twice rather than not at all. */
+	if ((p->type == PACKET_STREAM || p->type == PACKET_TRACK) && (e = keep(l, p)))
+		return e;
+	return queue(l, p);
+}
+
+enum err linksend_again(struct linksend *l)
+{
+	enum err e = ERR_OK;
+
+	/* No other thread writes them. */
+	for (unsigned i = 0; i < l->n_announcements && !e; i++) {
+		const struct linksend_announcement *a = &l->announcements[i];
+		struct packet p;
+
+		if (!(e = packet_unpack(&p, a->wire, a->n_bytes, PACKET_MAX_PAYLOAD_BYTES)))
+			e = queue(l, &p);
+	}
+	return e;
 }
 
 bool linksend_has_room(const struct linksend *l, uint64_t n_bytes, unsigned n)

@@ -60,7 +60,7 @@ struct linksend {
 	char news[256];
 	/* the thread's */
 	struct link link;
-	enum { LINKSEND_AWAY, LINKSEND_CONNECTING, LINKSEND_GREETING, LINKSEND_OPEN } step;
+	enum { LINKSEND_AWAY, LINKSEND_CONNECTING, LINKSEND_GREETING, LINKSEND_OPEN, LINKSEND_OVER } step;
 	int connecting_fd;
 	int64_t try_at_ns, pause_ns;
 	unsigned greetings;       /* that were not answered, in a row */
@@ -79,9 +79,11 @@ void linksend_release(struct linksend *l);
 
 /*
  * Put a packet (whole, or a fragment; head and payload may lie apart, extensions are not taken).  Copied once.  Announcements are kept
- * too.  Returns: ERR_OK; ERR_AGAIN: no room; ERR_LIMIT: larger than all the room; ERR_NOMEM (announcements).  Role: io.
+ * too, also where there is no room for them.  Returns: ERR_OK; ERR_AGAIN: no room; ERR_LIMIT: larger than all the room; ERR_NOMEM (announcements).  Role: io.
  */
 enum err linksend_put(struct linksend *l, const struct packet *p) WEIR_MUSTUSE;
+/* Put all announcements that are kept again.  Returns: ERR_OK; ERR_AGAIN: not all found room.  Role: io. */
+enum err linksend_again(struct linksend *l) WEIR_MUSTUSE;
 /* Would messages of so many bytes in n packets fit now? */
 bool linksend_has_room(const struct linksend *l, uint64_t n_bytes, unsigned n);
 /* Wait until some room came, or limit_ns.  Role: io. */

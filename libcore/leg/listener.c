@@ -7,9 +7,11 @@
 #include <string.h>
 #include <time.h>
 
-enum err listener_init(struct listener *l, struct err_why *why)
+enum err listener_init(struct listener *l, uint64_t seed, struct err_why *why)
 {
 	l->out_fd = -1;
+	l->seed = seed;
+	dgramfilter_known_init(&l->known, seed);
 	return dgram_batch_init(&l->batch, LISTENER_BATCH, LISTENER_SLOT_BYTES, why);
 }
 
@@ -48,6 +50,7 @@ static enum err open_one(struct listener *l, const struct url *u, uint16_t port,
 		return e;
 	s->port = number;
 	s->is_rtcp = is_rtcp;
+	dgramfilter_init(&s->filter, &s->d, &l->known, LISTENER_SLOT_BYTES, l->seed + l->n_sockets, clock_now_ns());
 	l->n_sockets++;
 	return ERR_OK;
 }
@@ -62,6 +65,31 @@ enum err listener_add(struct listener *l, const struct url *u, unsigned number, 
 		return e;
 	e = open_one(l, u, rtcp_port, number, true, sources, n_sources, must_rtcp ? why : &ignored);
 	return must_rtcp ? e : ERR_OK;
+}
+
+/*
+ * After we were held up, everything that had come by begun_ns is read before anything is played, or it would be taken for missing.
+ * But a flood leaves room for what is due.
+ */
+static enum err read_socket(struct listener *l, struct listener_socket *s, int64_t begun_ns, listener_take *take, void *user, struct err_why *why)
+{
+	unsigned n, times = 0;
+
+	dgramfilter_account(&s->filter);
+	do {
+		if (times && s->filter.is_on)
+			dgramfilter_account(&s->filter);
+		enum err e = dgram_receive(&s->d, &l->batch, &n, why);
+		if (e && e != ERR_PEER)
+			return e;
+		for (unsigned i = 0; i < n; i++) {
+			dgramfilter_note(&s->filter, &l->batch.in[i]);
+			if (!l->batch.in[i].is_cut)
+				take(user, s->port, s->is_rtcp, &l->batch.in[i]);
+		}
+		l->n_floods += dgramfilter_run(&s->filter, clock_now_ns());
+	} while (n == LISTENER_BATCH && ++times < LISTENER_MAX_BATCHES && l->batch.in[n - 1].arrival_ns < begun_ns);
+	return ERR_OK;
 }
 
 enum err listener_work(struct listener *l, int64_t until_ns, int wake_fd, listener_take *take, void *user, struct err_why *why)
@@ -84,25 +112,27 @@ enum err listener_work(struct listener *l, int64_t until_ns, int wake_fd, listen
 		return err_sys(why, "poll");
 	if (ready > 0 && l->out_fd >= 0 && l->polled[n_polled - 1].revents & POLLERR)
 		return ERR_GONE;
-	for (unsigned i = 0; ready > 0 && i < l->n_sockets; i++) {
+	for (unsigned i = 0; i < l->n_sockets; i++) {
 		struct listener_socket *s = &l->sockets[i];
-		unsigned n = LISTENER_BATCH, times = 0;
-		if (!l->polled[i].revents)
-			continue;
-		/*
-		 * After we were held up, everything that had come by then is read before anything is played, or it would be taken
-		 * for missing.  But a flood leaves room for what is due.
-		 */
-		do {
-			enum err e = dgram_receive(&s->d, &l->batch, &n, why);
-			if (e && e != ERR_PEER)
-				return e;
-			for (unsigned k = 0; k < n; k++)
-				if (!l->batch.in[k].is_cut)
-					take(user, s->port, s->is_rtcp, &l->batch.in[k]);
-		} while (n == LISTENER_BATCH && ++times < LISTENER_MAX_BATCHES && l->batch.in[n - 1].arrival_ns < begun_ns);
+		enum err e = ready > 0 && l->polled[i].revents ? read_socket(l, s, begun_ns, take, user, why) : ERR_OK;
+
+		if (e)
+			return e;
+		/* Also when nothing passes: the flood may be over, or somebody new be known. */
+		if (s->filter.is_on)
+			dgramfilter_run(&s->filter, begun_ns);
 	}
 	return ERR_OK;
+}
+
+void listener_unread(struct listener *l, uint64_t *n_filtered, uint64_t *n_overflowed)
+{
+	*n_filtered = *n_overflowed = 0;
+	for (unsigned i = 0; i < l->n_sockets; i++) {
+		dgramfilter_account(&l->sockets[i].filter);
+		*n_filtered += l->sockets[i].filter.n_filtered;
+		*n_overflowed += l->sockets[i].filter.n_overflowed;
+	}
 }
 
 bool listener_has_rtcp(const struct listener *l, unsigned port)

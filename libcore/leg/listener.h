@@ -7,6 +7,7 @@
 #include "net/sdp.h"
 #include "net/url.h"
 #include "leg/dgram.h"
+#include "leg/dgramfilter.h"
 
 #include <poll.h>
 #include <stdbool.h>
@@ -19,6 +20,7 @@
 
 struct listener_socket {
 	struct dgram d;
+	struct dgramfilter filter;
 	unsigned port;                   /* the receiver's number of it */
 	bool is_rtcp;
 };
@@ -29,12 +31,15 @@ struct listener {
 	struct pollfd polled[LISTENER_MAX_SOCKETS + 2];
 	int out_fd;                      /* where all of it goes: listener_work() ends when nobody reads there; −1 none */
 	struct dgram_batch batch;
+	struct dgramfilter_known known;  /* told by the owner, so that a flood of others does not keep them out */
+	uint64_t n_floods;               /* so far */
+	uint64_t seed;
 };
 
 typedef void listener_take(void *user, unsigned port, bool is_rtcp, struct dgram_in *in);
 
-/* Memory for receiving.  *l is zero.  Role: control. */
-enum err listener_init(struct listener *l, struct err_why *why) WEIR_MUSTUSE;
+/* Memory for receiving.  *l is zero; seed: secret, random.  Role: control. */
+enum err listener_init(struct listener *l, uint64_t seed, struct err_why *why) WEIR_MUSTUSE;
 void listener_release(struct listener *l);
 
 /*
@@ -46,9 +51,15 @@ enum err listener_add(struct listener *l, const struct url *u, unsigned number, 
 
 /*
  * Wait until something is there, a moment of CLOCK_MONOTONIC, a signal, or until wake_fd (−1 none) can be read; hand out
- * all that is there.  Returns: ERR_OK, ERR_GONE: nobody reads out_fd any more, ERR_SYS with *why.  Role: io.
+ * all that is there.  A flood of those who are not l->known is thrown away by the system (leg/dgramfilter.h).  Returns: ERR_OK, ERR_GONE: nobody reads out_fd any more, ERR_SYS with *why.  Role: io.
  */
 enum err listener_work(struct listener *l, int64_t until_ns, int wake_fd, listener_take *take, void *user, struct err_why *why) WEIR_MUSTUSE;
+
+/*
+ * Datagrams that nobody read: refused by the filters, and thrown away for want of room (or so it may be: while there is a filter and the buffer
+ * is nearly full, all are taken for these).
+ */
+void listener_unread(struct listener *l, uint64_t *n_filtered, uint64_t *n_overflowed);
 
 /* From the socket of a port. */
 void listener_send(struct listener *l, unsigned port, bool is_rtcp, const struct dgram_addr *to, const uint8_t *bytes, size_t n_bytes);

@@ -2,6 +2,11 @@
  * One sender's RTP flow on its way to a track: numbers unwrapped, payloads put in order by the jitter buffer, and then
  * either passed on as they are, with holes marked, or played on the local clock: decoded, concealed, its drift taken out.
  *
+ *   netflowin ─► jitter buffer ─┬─► netflowpass ─────────────────┬─► netflowtrack ─► the stream
+ *      └─► netflowparts ──┘     └─► netflowsound ─► netflowplay ─┘
+ *
+ * Here: what a flow is, how it begins and ends.
+ *
  * A track of more channels than one flow carries comes as several flows whose bindings say so.  Their packets are put
  * together (net/assembly.h), and a joint flow that has no SSRC of its own plays or passes them: the parts only count.
  *
@@ -79,8 +84,9 @@ struct netflow {
 	struct red_monitor monitor;
 	uint64_t told_skipped;         /* in the track's `dropped` */
 	uint64_t told_recovered, told_late; /* in all reports of losses so far */
+	uint64_t lost_before;          /* by the sequence numbers that were forgotten */
 	bool has_sr;
-	int64_t sr_ts, sr_utc_ns;      /* unwrapped; of the sender's clock */
+	int64_t sr_ts, sr_utc_ns, sr_ns; /* unwrapped; of the sender's clock; it came */
 	/* the buffer */
 	struct jitter jitter;
 	void *memory;
@@ -125,46 +131,20 @@ struct netflow {
 enum err netflow_begin(struct netflow *f, const struct netflow_options *o, struct writer *out, uint16_t id, uint32_t ssrc,
 	const struct rtp_format *format, struct err_why *why) WEIR_MUSTUSE;
 
-/*
- * The joint flow of a track of which `format` (codec, rate, and channels: of one part) and binding b tell.  The same as netflow_begin().
- */
-enum err netflow_begin_joint(struct netflow *f, const struct netflow_options *o, struct writer *out, uint16_t id, const struct rtp_format *format,
-	const struct rtcp_binding *b, struct err_why *why) WEIR_MUSTUSE;
+/* The same for packets of up to slot_bytes, n_slots of them in the jitter buffer, and any number of channels.  For leg/netflowparts.h. */
+enum err netflow_begin_sized(struct netflow *f, const struct netflow_options *o, struct writer *out, uint16_t id, uint32_t ssrc,
+	const struct rtp_format *format, uint32_t n_slots, uint32_t slot_bytes, struct err_why *why) WEIR_MUSTUSE;
 
-/*
- * A part of joint begins, with binding b: it needs no memory.  *f is zero, or was netflow_end()ed.
- * Returns: false: its channels have a sender already, or are outside of the track; *f is as it was.
- */
-bool netflow_begin_part(struct netflow *f, struct netflow *joint, uint32_t ssrc, const struct rtp_format *format, const struct rtcp_binding *b, int64_t now_ns);
+/* As new, but for the memory that it has, which the next flow here uses again. */
+void netflow_clear(struct netflow *f);
 
-/* A flow by itself turns out to be a part: its track ends.  Returns: false: as above; it stays what it is. */
-bool netflow_become_part(struct netflow *f, struct netflow *joint, const struct rtcp_binding *b, int64_t now_ns);
-
-/* Do they belong together?  joint and a binding of a flow from `from`. */
-bool netflow_belongs(const struct netflow *joint, const struct rtcp_binding *b, const struct dgram_addr *from);
+/* At least n_bytes at *memory, which has *had_bytes: what was there is lost.  Returns: ERR_OK, ERR_NOMEM. */
+enum err netflow_take_memory(void **memory, size_t *had_bytes, size_t n_bytes, struct err_why *why) WEIR_MUSTUSE;
 
 /* Another SSRC goes on where this one was: the same sender, begun anew. */
 void netflow_succeed(struct netflow *f, uint32_t ssrc);
-
-/* A packet of its SSRC and format (not RED, not RTCP).  Allocates nothing.  Returns: it was used. */
-bool netflow_packet(struct netflow *f, const struct rtp *r, int64_t arrival_ns);
-/* A copy of a packet that may have been lost: of RED (seq −1), or repaired (its sequence number). */
-void netflow_copy(struct netflow *f, uint32_t ts, int64_t seq, const uint8_t *payload, size_t n_bytes, int64_t arrival_ns);
-/* What its RTCP says. */
-void netflow_sr(struct netflow *f, const struct rtcp_sr *sr, int64_t arrival_ns);
-void netflow_bind(struct netflow *f, const struct rtcp_binding *b);
-void netflow_bye(struct netflow *f);
-
-/* Write what can be passed on by now_ns (not retime).  Returns: what the writer said. */
-enum err netflow_pass(struct netflow *f, int64_t now_ns) WEIR_MUSTUSE;
-/* When that is worth calling again. */
-int64_t netflow_due_ns(const struct netflow *f);
-
-/*
- * Play a block that begins at now_ns and is the frames [pos, pos + n_frames) of the local timeline.  out false: it is played
- * and thrown away, because nobody takes it.  Returns: what the writer said.
- */
-enum err netflow_play(struct netflow *f, int64_t now_ns, int64_t pos, uint32_t n_frames, bool out) WEIR_MUSTUSE;
+/* Its sequence numbers begin anew: what was counted by the old ones stays counted. */
+void netflow_renumber(struct netflow *f);
 
 /* Everything is written that can be: END of the track.  The flow is free then. */
 enum err netflow_end(struct netflow *f, enum packet_end_reason reason) WEIR_MUSTUSE;
@@ -176,12 +156,7 @@ bool netflow_is_gone(const struct netflow *f, int64_t now_ns);
 /* How long its packets wait, in seconds. */
 double netflow_depth_s(const struct netflow *f);
 
-/*
- * Played: by how much its media is later on our timeline than on its sender's, in ns.  Returns: false: it is not heard yet, or the
- * sender did not say where its media belongs.
- */
-bool netflow_shift(const struct netflow *f, int64_t *shift_ns);
-/* Packets lost by the sequence numbers; never negative. */
+/* Packets lost by the sequence numbers, of all that it had; never negative. */
 uint64_t netflow_lost(const struct netflow *f);
 
 #endif

@@ -2,6 +2,9 @@
 
 #include "base/cpu.h"
 #include "base/units.h"
+#include "leg/netflowin.h"
+#include "leg/netflowpass.h"
+#include "leg/netflowplay.h"
 #include "leg/receiverflows.h"
 #include "leg/receiverrtcp.h"
 #include "leg/receiverrtp.h"
@@ -134,7 +137,7 @@ static enum err play_tick(struct receiver *r, int64_t tick_ns, bool out)
 		for (int64_t n, done = 0; pos + done < end; done += n) { /* a long block of many channels in several pieces */
 			n = end - pos - done < most ? end - pos - done : most;
 			n = n < NETFLOW_MAX_BLOCK_FRAMES ? n : NETFLOW_MAX_BLOCK_FRAMES;
-			if ((e = netflow_play(f, tick_ns + units_to_ns(done, f->format.clock_hz, 1), pos + done, (uint32_t)n, out)))
+			if ((e = netflowplay_block(f, tick_ns + units_to_ns(done, f->format.clock_hz, 1), pos + done, (uint32_t)n, out)))
 				return e;
 		}
 	}
@@ -157,7 +160,7 @@ enum err receiver_run(struct receiver *r, int64_t now_ns, bool out)
 		struct netflow *f = &r->flows[i];
 		if (!f->used)
 			continue;
-		if (!r->o.flow.retime && out && !f->joint && (e = netflow_pass(f, now_ns)))
+		if (!r->o.flow.retime && out && !f->joint && (e = netflowpass_run(f, now_ns)))
 			goto failed;
 		if (out && is_over(r, f, now_ns)) {
 			if ((e = netflow_end(f, PACKET_END_NORMAL)))
@@ -179,7 +182,7 @@ int64_t receiver_next_ns(const struct receiver *r)
 	if (r->o.flow.retime && r->start_ns + r->tick * r->o.flow.block_ns < next)
 		return r->start_ns + r->tick * r->o.flow.block_ns;
 	for (unsigned i = 0; !r->o.flow.retime && i < r->n_flows; i++) {
-		int64_t due = r->flows[i].used && !r->flows[i].joint ? netflow_due_ns(&r->flows[i]) : INT64_MAX;
+		int64_t due = r->flows[i].used && !r->flows[i].joint ? netflowpass_due_ns(&r->flows[i]) : INT64_MAX;
 		if (due < next)
 			next = due;
 	}
@@ -190,7 +193,7 @@ void receiver_stop(struct receiver *r)
 {
 	for (unsigned i = 0; i < r->n_flows; i++)
 		if (r->flows[i].used)
-			netflow_bye(&r->flows[i]);
+			netflowin_bye(&r->flows[i]);
 }
 
 bool receiver_idle(const struct receiver *r)
@@ -216,67 +219,4 @@ enum err receiver_end(struct receiver *r, enum packet_end_reason reason)
 			receiverflows_free(r, f); /* their counts are part of the last word */
 	}
 	return ERR_OK;
-}
-
-void receiver_count(struct receiver *r, struct stats *s)
-{
-	uint64_t received = r->ended_received, lost = r->ended_lost, recovered = r->ended_recovered, concealed = r->ended_concealed, late = r->ended_late,
-		reordered = r->ended_reordered, duplicate = r->ended_duplicate, refused = r->ended_refused, senders = 0, lost_frames = r->ended_lost_frames,
-		gaps = r->ended_gaps, dropped = r->ended_dropped, frames_out = r->ended_out, unsent = r->ended_unsent, skipped = r->ended_skipped;
-	int64_t trip_ns = 0, way_ns = 0;
-	double jitter_us = 0, depth_us = 0, most_ppm = 0;
-
-	for (unsigned i = 0; i < r->n_flows; i++) {
-		const struct netflow *f = &r->flows[i];
-		if (!f->used)
-			continue;
-		senders += !f->is_joint;
-		received += f->counts.packets;
-		lost += netflow_lost(f);
-		recovered += f->counts.recovered;
-		concealed += f->counts.concealed_frames;
-		late += f->jitter.counts.late;
-		reordered += f->jitter.counts.reordered;
-		duplicate += f->jitter.counts.duplicate;
-		refused += f->counts.refused + f->jitter.counts.full + f->jitter.counts.stray;
-		lost_frames += f->counts.lost_frames;
-		gaps += f->counts.gaps;
-		skipped += f->jitter.counts.skipped_frames;
-		dropped += f->counts.dropped_frames;
-		frames_out += f->counts.frames_out;
-		unsent += f->counts.unsent_frames;
-		double j_us = f->reception.jitter * 1e6 / f->format.clock_hz, d_us = netflow_depth_s(f) * 1e6, ppm = drift_ppm(&f->jitter.drift);
-		jitter_us = j_us > jitter_us ? j_us : jitter_us;
-		depth_us = d_us > depth_us ? d_us : depth_us;
-		trip_ns = f->round_trip_ns > trip_ns ? f->round_trip_ns : trip_ns;
-		way_ns = f->one_way_ns > way_ns ? f->one_way_ns : way_ns;
-		most_ppm = ppm * ppm > most_ppm * most_ppm ? ppm : most_ppm;
-	}
-	stats_set(&r->counts.received, received);
-	stats_set(&r->counts.lost, lost);
-	stats_set(&r->counts.recovered, recovered);
-	stats_set(&r->counts.concealed_frames, concealed);
-	stats_set(&r->counts.late_packets, late);
-	stats_set(&r->counts.reordered, reordered);
-	stats_set(&r->counts.duplicate, duplicate);
-	stats_set(&r->counts.jitter_us, (uint64_t)jitter_us);
-	stats_set(&r->counts.depth_us, depth_us > 0 ? (uint64_t)depth_us : 0);
-	stats_set(&r->counts.refused, refused);
-	stats_set(&r->counts.senders, senders);
-	if (senders) { /* what they were stays when all have gone */
-		stats_set(&r->counts.round_trip_us, (uint64_t)trip_ns / 1000);
-		stats_set(&r->counts.one_way_us, (uint64_t)way_ns / 1000);
-	}
-	stats_set(&r->counts.unsent_frames, unsent);
-	if (r->o.srtp) {
-		stats_set(&r->counts.forged, r->o.srtp->counts.n_forged);
-		stats_set(&r->counts.replayed, r->o.srtp->counts.n_replayed);
-	}
-	stats_set(&s->packets_out, r->out->n_packets);
-	stats_set(&s->frames_out, frames_out);
-	stats_set(&s->lost_frames, lost_frames);
-	stats_set(&r->counts.skipped_frames, skipped);
-	stats_set(&s->dropped_frames, dropped + skipped);
-	stats_set(&s->gaps, gaps);
-	stats_drift(s, (int64_t)(most_ppm * 1000));
 }

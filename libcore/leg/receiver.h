@@ -12,6 +12,7 @@
 #include "net/sdp.h"
 #include "net/srtp.h"
 #include "leg/netflow.h"
+#include "leg/receivercount.h"
 #include "leg/receiverformat.h"
 #include "leg/receivernet.h"
 #include "tool/stats.h"
@@ -36,11 +37,6 @@ struct receiver_options {
 typedef void receiver_event(void *user, const struct netflow *f, bool joined);
 /* Send RTCP from our port `port`. */
 typedef void receiver_send(void *user, unsigned port, const struct dgram_addr *to, const uint8_t *bytes, size_t n_bytes);
-
-struct receiver_counts {
-	atomic_uint_fast64_t received, lost, recovered, concealed_frames, skipped_frames, late_packets, reordered, duplicate, jitter_us, depth_us, refused, strangers, senders,
-		forged, replayed, unsent_frames, round_trip_us, one_way_us;
-};
 
 struct receiver_candidate {
 	bool used, has_packet, has_binding;
@@ -90,13 +86,11 @@ struct receiver {
 	/* repair packets */
 	struct rs_decoder rs;
 	void *rs_memory;
-	bool has_rs;
 	/* said once a second at most */
 	int64_t said_ns;
 	uint64_t n_unsaid;
 	bool said_full, said_unknown;
-	uint64_t ended_received, ended_lost, ended_recovered, ended_concealed, ended_skipped, ended_late, ended_reordered, ended_duplicate, ended_refused, ended_lost_frames, ended_gaps,
-		ended_dropped, ended_out, ended_unsent;
+	struct receivercount ended;                /* of flows that have gone */
 	struct receiver_counts counts;
 	struct err_why why;
 };
@@ -123,8 +117,5 @@ void receiver_stop(struct receiver *r);
 bool receiver_idle(const struct receiver *r);
 /* END of every track. */
 enum err receiver_end(struct receiver *r, enum packet_end_reason reason) WEIR_MUSTUSE;
-
-/* Bring the counters up to date, and the common ones of s. */
-void receiver_count(struct receiver *r, struct stats *s);
 
 #endif

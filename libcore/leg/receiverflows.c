@@ -1,5 +1,8 @@
 #include "leg/receiverflows.h"
 
+#include "leg/netflowin.h"
+#include "leg/netflowparts.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -35,20 +38,7 @@ struct netflow *receiverflows_find(const struct receiver *r, uint32_t ssrc)
 
 void receiverflows_free(struct receiver *r, struct netflow *f)
 {
-	r->ended_received += f->counts.packets;
-	r->ended_lost += netflow_lost(f);
-	r->ended_recovered += f->counts.recovered;
-	r->ended_concealed += f->counts.concealed_frames;
-	r->ended_late += f->jitter.counts.late;
-	r->ended_reordered += f->jitter.counts.reordered;
-	r->ended_duplicate += f->jitter.counts.duplicate;
-	r->ended_refused += f->counts.refused + f->jitter.counts.full + f->jitter.counts.stray;
-	r->ended_lost_frames += f->counts.lost_frames;
-	r->ended_gaps += f->counts.gaps;
-	r->ended_skipped += f->jitter.counts.skipped_frames;
-	r->ended_dropped += f->counts.dropped_frames;
-	r->ended_out += f->counts.frames_out;
-	r->ended_unsent += f->counts.unsent_frames;
+	receivercount_add(&r->ended, f);
 	f->used = false;
 	if (r->o.srtp && !f->is_joint)
 		srtp_session_forget(r->o.srtp, f->ssrc);
@@ -56,7 +46,7 @@ void receiverflows_free(struct receiver *r, struct netflow *f)
 	if (f->joint) {
 		assembly_leave(&f->joint->assembly, f->member);
 		if (!f->joint->assembly.n_members)
-			netflow_bye(f->joint);
+			netflowin_bye(f->joint);
 		f->joint = NULL;
 		return;
 	}
@@ -70,7 +60,8 @@ static struct netflow *predecessor(const struct receiver *r, const struct receiv
 	for (unsigned i = 0; i < r->n_flows; i++) {
 		struct netflow *f = &r->flows[i];
 		if (f->used && !f->joint && !f->is_joint && !f->ending && f->port == c->port && dgram_same_host(&f->from, &c->from) && f->format.codec == format->codec &&
-			f->format.channels == format->channels && f->format.clock_hz == format->clock_hz && now_ns - f->last_ns > QUIET_NS)
+			f->format.channels == format->channels && f->format.clock_hz == format->clock_hz && now_ns - f->last_ns > QUIET_NS &&
+			!(f->is_weir && c->has_binding && f->binding.track != c->binding.track))
 			return f;
 	}
 	return NULL;
@@ -78,12 +69,12 @@ static struct netflow *predecessor(const struct receiver *r, const struct receiv
 
 static struct netflow *place_for(struct receiver *r, bool is_joint)
 {
-	unsigned n_senders = 0;
+	/* A joint flow is no sender of its own: there are places for them too. */
+	unsigned most = is_joint ? r->n_places - r->o.max_senders : r->o.max_senders, n = 0;
 
 	for (unsigned i = 0; i < r->n_flows; i++)
-		n_senders += r->flows[i].used && !r->flows[i].is_joint;
-	/* A joint flow is no sender of its own: there are places for them too. */
-	for (unsigned i = 0; (is_joint || n_senders < r->o.max_senders) && i < r->n_places; i++)
+		n += r->flows[i].used && r->flows[i].is_joint == is_joint;
+	for (unsigned i = 0; n < most && i < r->n_places; i++)
 		if (!r->flows[i].used) {
 			r->n_flows = i >= r->n_flows ? i + 1 : r->n_flows;
 			return &r->flows[i];
@@ -124,12 +115,12 @@ static struct netflow *joint_of(struct receiver *r, const struct rtcp_binding *b
 	struct err_why why;
 
 	for (unsigned i = 0; i < r->n_flows; i++)
-		if (r->flows[i].port == port && netflow_belongs(&r->flows[i], b, from))
+		if (r->flows[i].port == port && netflowparts_belongs(&r->flows[i], b, from))
 			return &r->flows[i];
 	struct netflow *f = place_for(r, true);
-	if (!f)
+	if (!f || !may_join(r, now_ns))
 		return NULL;
-	if (netflow_begin_joint(f, &r->o.flow, r->out, r->next_id, format, b, &why)) {
+	if (netflowparts_begin_joint(f, &r->o.flow, r->out, r->next_id, format, b, &why)) {
 		tool_say(r->tool, why.err, &why);
 		return NULL;
 	}
@@ -149,7 +140,7 @@ static struct netflow *joint_of(struct receiver *r, const struct rtcp_binding *b
 void receiverflows_bind(struct receiver *r, struct netflow *f, const struct rtcp_binding *b, int64_t now_ns)
 {
 	if (f->joint || !is_part(b, &f->format)) {
-		netflow_bind(f, b);
+		netflowin_bind(f, b);
 		return;
 	}
 	/* It was taken for a track by itself: that one ends, and it goes on as the part that it is. */
@@ -157,25 +148,25 @@ void receiverflows_bind(struct receiver *r, struct netflow *f, const struct rtcp
 	unsigned port = f->port;
 	struct netflow *joint = joint_of(r, b, &from, port, &f->format, now_ns);
 	if (!joint) {
-		netflow_bind(f, b);
+		netflowin_bind(f, b);
 		return;
 	}
-	if (netflow_become_part(f, joint, b, now_ns) && r->event)
+	if (netflowparts_become(f, joint, b, now_ns) && r->event)
 		r->event(r->user, f, false);
 }
 
 /* A new flow that is part of a track.  Returns: NULL: it cannot be. */
 static struct netflow *begin_part(struct receiver *r, const struct receiver_candidate *c, const struct rtp_format *format, int64_t now_ns)
 {
-	struct netflow *joint = joint_of(r, &c->binding, &c->from, c->port, format, now_ns), *f = joint ? place_for(r, false) : NULL;
+	/* A joint flow ends with its last part: none begins without one. */
+	struct netflow *joint = place_for(r, false) ? joint_of(r, &c->binding, &c->from, c->port, format, now_ns) : NULL, *f = joint ? place_for(r, false) : NULL;
 
-	if (!f || !netflow_begin_part(f, joint, c->ssrc, format, &c->binding, now_ns))
+	if (!f || !netflowparts_begin(f, joint, c->ssrc, format, &c->binding, now_ns))
 		return NULL;
 	f->from = f->rtcp_from = c->from;
 	f->port = c->port;
 	f->last_ns = now_ns;
 	receiverflows_index(r);
-	r->has_rs = true;
 	return f;
 }
 
@@ -217,9 +208,8 @@ struct netflow *receiverflows_begin(struct receiver *r, const struct receiver_ca
 	f->port = c->port;
 	f->last_ns = now_ns;
 	if (c->has_binding)
-		netflow_bind(f, &c->binding);
+		netflowin_bind(f, &c->binding);
 	receiverflows_index(r);
-	r->has_rs = true;
 	if (!again) {
 		tool_note(r->tool, dgram_text(&c->from, address), "track %u: %s, %u Hz, %u channels", f->id, rtp_codec_name(format->codec), format->clock_hz, format->channels);
 		if (r->event)

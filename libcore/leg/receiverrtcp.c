@@ -1,7 +1,9 @@
 #include "leg/receiverrtcp.h"
 
 #include "leg/receiverflows.h"
+#include "leg/netflowin.h"
 
+#include <math.h>
 #include <string.h>
 
 #define ONE_WAY_MOST_NS (10 * UNITS_NS_PER_S)
@@ -97,7 +99,7 @@ void receiverrtcp_take(struct receiver *r, unsigned port, const struct dgram_add
 		case RTCP_SR:
 			if (rtcp_sr_unpack(&p, &sr) || !(f = receiverflows_find(r, sr.ssrc)) || !dgram_same_host(&f->from, from))
 				break;
-			netflow_sr(f, &sr, arrival_ns);
+			netflowin_sr(f, &sr, arrival_ns);
 			f->one_way_ns = one_way_ns(r, &sr, arrival_ns);
 			f->rtcp_from = *from;
 			break;
@@ -107,7 +109,7 @@ void receiverrtcp_take(struct receiver *r, unsigned port, const struct dgram_add
 		case RTCP_BYE:
 			for (unsigned i = 0; rtcp_bye_unpack(&p, i, &ssrc) == ERR_OK; i++)
 				if ((f = receiverflows_find(r, ssrc)) && dgram_same_host(&f->from, from))
-					netflow_bye(f);
+					netflowin_bye(f);
 			break;
 		case RTCP_APP:
 			take_app(r, port, &p, from, leaves, arrival_ns);
@@ -130,7 +132,7 @@ static void loss_of(struct netflow *f, int64_t now_ns, const struct rtcp_report 
 	l->late = (uint32_t)(f->jitter.counts.late - f->told_late);
 	f->told_recovered = f->counts.recovered;
 	f->told_late = f->jitter.counts.late;
-	l->jitter_us = (uint32_t)(f->reception.jitter * 1e6 / f->format.clock_hz);
+	l->jitter_us = (uint32_t)fmin(f->reception.jitter * 1e6 / f->format.clock_hz, UINT32_MAX);
 	l->depth_us = (uint32_t)(netflow_depth_s(f) * 1e6);
 	l->last_sr = report->last_sr;
 	l->delay_last_sr = report->delay_last_sr;

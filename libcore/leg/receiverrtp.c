@@ -2,22 +2,23 @@
 
 #include "base/bytes.h"
 #include "leg/receiverflows.h"
+#include "leg/netflowin.h"
 
 #include <string.h>
 
 #define SPOOF_NS (2 * UNITS_NS_PER_S)      /* its SSRC from elsewhere is believed only after so long */
+#define OTHER_PORT_NS (UNITS_NS_PER_S / 10)
 #define UNPROVEN_PACKETS 8u                /* in sequence, before it is said that they are not known */
 
 /* ---- packets of those we know ---- */
 
-static void take_red(struct receiver *r, struct netflow *f, const struct rtp *p, int64_t arrival_ns)
+static void take_red(struct netflow *f, const struct rtp *p, int64_t arrival_ns)
 {
 	struct red_block blocks[RED_BLOCKS_MAX];
 	struct err_why why;
 	unsigned n;
 	struct rtp own = *p;
 
-	(void)r;
 	if (red_parse(blocks, &n, p->ts, p->payload, p->payload_bytes, &why)) {
 		f->counts.refused++;
 		return;
@@ -26,8 +27,8 @@ static void take_red(struct receiver *r, struct netflow *f, const struct rtp *p,
 	own.payload = blocks[n - 1].data;
 	own.payload_bytes = blocks[n - 1].n_bytes;
 	for (unsigned i = 0; i + 1 < n; i++)
-		netflow_copy(f, blocks[i].ts, -1, blocks[i].data, blocks[i].n_bytes, arrival_ns);
-	netflow_packet(f, &own, arrival_ns);
+		netflowin_copy(f, blocks[i].ts, -1, blocks[i].data, blocks[i].n_bytes, arrival_ns);
+	netflowin_packet(f, &own, arrival_ns);
 }
 
 /* RED where an SDP or an option says so; else what takes apart as RED around the flow's own payload type. */
@@ -50,10 +51,7 @@ static void take_packet(struct receiver *r, struct netflow *f, const struct rtp 
 		f->counts.refused++;
 		return;
 	case RTP_RESTART:
-		f->seq = (struct rtp_unwrap){ 0 };
-		f->newest_seq = -1;
-		f->reception = (struct rtcp_reception){ 0 };
-		f->monitor = (struct red_monitor){ 0 };
+		netflow_renumber(f);
 		break;
 	default: /* who got here has been on probation already */
 		break;
@@ -61,9 +59,9 @@ static void take_packet(struct receiver *r, struct netflow *f, const struct rtp 
 	if (!f->pt)
 		f->pt = f->is_weir ? f->binding.pt : r->ports[f->port].formats[p->pt].codec == RTP_CODEC_RED ? receiverformat_inside(p).pt : p->pt;
 	if (p->pt == f->pt)
-		netflow_packet(f, p, arrival_ns);
+		netflowin_packet(f, p, arrival_ns);
 	else if (is_red(r, f, p))
-		take_red(r, f, p, arrival_ns);
+		take_red(f, p, arrival_ns);
 	else
 		f->counts.refused++;
 }
@@ -95,8 +93,20 @@ static void take_repaired(struct receiver *r, int64_t arrival_ns)
 			continue;
 		struct netflow *f = receiverflows_find(r, p.ssrc);
 		if (f && p.pt == f->pt)
-			netflow_copy(f, p.ts, rtp_peek_seq(&f->seq, p.seq), p.payload, p.payload_bytes, arrival_ns);
+			netflowin_copy(f, p.ts, rtp_peek_seq(&f->seq, p.seq), p.payload, p.payload_bytes, arrival_ns);
 	}
+}
+
+/*
+ * Kept for repairs: always where some came; the first of every flow too, for the first repair comes behind the packets that
+ * it repairs.
+ */
+static void keep_for_repairs(struct receiver *r, const struct netflow *f, const uint8_t *bytes, size_t n_bytes, int64_t arrival_ns)
+{
+	if (!r->rs.counts.n_repairs && f->counts.packets > RS_SOURCES_MAX)
+		return;
+	rs_decoder_source(&r->rs, bytes, n_bytes);
+	take_repaired(r, arrival_ns);
 }
 
 /* ---- packets of strangers ---- */
@@ -122,9 +132,12 @@ static void meet(struct receiver *r, unsigned port, const struct dgram_addr *fro
 		if (f) {
 			if (has_before && format.codec == RTP_CODEC_OPUS && receiverformat_opus_frames(&before) > p->ts - before.ts)
 				before.ts = p->ts - receiverformat_opus_frames(&before);
-			if (has_before)
+			if (has_before) {
 				take_packet(r, f, &before, c->arrival_ns);
+				keep_for_repairs(r, f, c->bytes, c->n_bytes, arrival_ns);
+			}
 			take_packet(r, f, p, arrival_ns);
+			keep_for_repairs(r, f, bytes, n_bytes, arrival_ns);
 			c->used = false;
 			return;
 		}
@@ -155,15 +168,15 @@ void receiverrtp_take(struct receiver *r, unsigned port, const struct dgram_addr
 		f->from = f->rtcp_from = *from; /* it has moved */
 		f->credit_bytes = 0;
 	}
+	/* From another port of its host, as a router makes it that has forgotten the first.  Without a key it must have been silent before. */
+	if (f && dgram_port(&f->from) != dgram_port(from) && (r->o.srtp || arrival_ns - f->last_ns > OTHER_PORT_NS))
+		f->from = *from;
 	if (f && f->ending)
 		return;
 	if (f) {
 		f->credit_bytes += n_bytes;
 		take_packet(r, f, &p, arrival_ns);
-		if (r->rs.counts.n_repairs) {
-			rs_decoder_source(&r->rs, bytes, n_bytes);
-			take_repaired(r, arrival_ns);
-		}
+		keep_for_repairs(r, f, bytes, n_bytes, arrival_ns);
 	} else if (r->n_flows && take_repair(r, from, &p)) {
 		take_repaired(r, arrival_ns);
 	} else {

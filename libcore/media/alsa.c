@@ -348,6 +348,7 @@ static enum err alsa_list(live_row_fn *row, void *user, struct err_why *why)
 const struct live_ops alsa_ops = {
 	.scheme = "alsa",
 	.title = "ALSA",
+	.live_ns = UNITS_NS_PER_S / 50, /* the device holds as much again, in four periods */
 	.open = alsa_open,
 	.record = alsa_record,
 	.play = alsa_play,

@@ -452,6 +452,7 @@ static enum err jack_list(live_row_fn *row, void *user, struct err_why *why)
 const struct live_ops jack_ops = {
 	.scheme = "jack",
 	.title = "JACK",
+	.live_ns = UNITS_NS_PER_S / 50, /* it holds nothing, and its periods are kept to */
 	.open = jack_open,
 	.record = jack_record,
 	.play = jack_play,

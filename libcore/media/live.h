@@ -59,6 +59,7 @@ typedef void live_row_fn(void *user, const struct live_row *row);
 struct live_ops {
 	const char *scheme;       /* "pulse" */
 	const char *title;        /* "PulseAudio" */
+	int64_t live_ns;          /* play: what it keeps of a live stream, if nothing is asked, besides what comes at once */
 	/* Connect and learn the format; nothing flows yet.  Returns: ERR_DEVICE, ERR_ARG, ERR_NOMEM with *why.  Role: io. */
 	enum err (*open)(void **state, enum live_way way, const struct live_args *args, struct live_format *format, struct err_why *why);
 	/* Samples begin to flow.  to and from stay until close().  Role: io. */

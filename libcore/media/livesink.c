@@ -170,7 +170,8 @@ static void convert(struct livesink *l, uint8_t *to, const uint8_t *frames, size
 
 /*
  * What the device has taken up to now, and what comes now.  Silence for want of frames, and frames skipped, are a jump of that length in
- * what waits; a long silence is a stream that stood still.
+ * what waits; a long silence is a stream that stood still.  What a device piled up that stood still was never believed (STRANGE_S of
+ * livefollow.c), and to skip it puts right what waits.
  */
 static void observe(struct livesink *l, size_t n_frames)
 {
@@ -183,8 +184,10 @@ static void observe(struct livesink *l, size_t n_frames)
 		livefollow_device(&l->follow, (int64_t)taken, taken_ns);
 	int64_t added = (int64_t)atomic_load_explicit(&l->counts.silent_frames, memory_order_relaxed) -
 		(int64_t)atomic_load_explicit(&l->counts.skipped_frames, memory_order_relaxed);
-	int64_t by = added - l->seen_added_frames;
+	int64_t stalled = (int64_t)atomic_load_explicit(&l->stalled_frames, memory_order_relaxed);
+	int64_t by = added - l->seen_added_frames + stalled - l->seen_stalled_frames;
 	l->seen_added_frames = added;
+	l->seen_stalled_frames = stalled;
 	if (units_to_ns(by, l->format.rate_hz, 1) > STOOD_NS)
 		livefollow_disturb(&l->follow, false, now_ns);
 	else if (by)
@@ -328,6 +331,7 @@ enum err livesink_init(struct livesink *l, const struct live_format *format, int
 	l->threshold_frames = threshold > 0 ? (uint32_t)threshold : 1;
 	l->settles_frames = (uint32_t)units_from_ns(LIVESINK_SETTLE_NS, format->rate_hz, 1);
 	l->look_frames = (uint32_t)units_from_ns(LIVESINK_LOOK_NS, format->rate_hz, 1);
+	l->wobble_frames = (uint32_t)units_from_ns(LIVESINK_WOBBLE_NS, format->rate_hz, 1);
 	atomic_init(&l->counts.fill_low_frames, UINT64_MAX);
 	uint64_t frames = l->threshold_frames + (uint64_t)units_from_ns(spare_ns > 0 ? spare_ns : RING_EXTRA_NS, format->rate_hz, 1) + 2u * format->block_frames;
 	if ((e = ring_init(&l->ring, frames * l->frame_bytes, why)))
@@ -338,6 +342,24 @@ enum err livesink_init(struct livesink *l, const struct live_format *format, int
 	if (!(e = convert_init(&l->to_device, format->sample, format->sample, false, 0)))
 		e = convert_init(&l->to_f32, format->sample, SAMPLE_F32, false, 0);
 	return e ? err_say(why, e, format->device, "%s", err_text(e)) : ERR_OK;
+}
+
+void livesink_adapt(struct livesink *l)
+{
+	l->more_frames = (uint32_t)units_from_ns(LIVESINK_MORE_NS, l->format.rate_hz, 1);
+	l->most_frames = (uint32_t)units_from_ns(LIVESINK_MOST_NS, l->format.rate_hz, 1);
+	l->pause_frames = (uint32_t)units_from_ns(LIVESINK_PAUSE_NS, l->format.rate_hz, 1);
+	/* A period of a slow device must be there while the next comes. */
+	if (l->threshold_frames < 2 * l->format.block_frames)
+		l->threshold_frames = 2 * l->format.block_frames;
+}
+
+void livesink_expect(struct livesink *l, size_t n_frames)
+{
+	size_t most = l->most_frames > l->threshold_frames ? l->most_frames - l->threshold_frames : 0;
+
+	if (l->more_frames && !l->started && !l->given_frames)
+		l->threshold_frames += (uint32_t)(n_frames < most ? n_frames : most);
 }
 
 /* What stands between the track's format and the device's. */
@@ -367,24 +389,28 @@ static enum err prepare(struct livesink *l, const struct track *t, bool follows,
 
 enum err livesink_open(struct livesink *l, const char *spec, const struct track *t, const struct livesink_options *o, struct err_why *why)
 {
-	int64_t latency_ns = o->latency_ns > 0 ? o->latency_ns : DEFAULT_LATENCY_NS;
 	const struct live_ops *ops;
 	struct live_format format = { 0 };
 	void *device = NULL;
 	struct live_args a = {
 		.client = "weir-play", .rate_hz = track_rate_hz(t), .channels = t->channels, .sample = (enum sample)t->sample,
 		/* Channels without places go where people expect so many. */
-		.wave_mask = t->layout == TRACK_LAYOUT_WAVE ? t->wave_mask : track_usual_mask(t->channels), .latency_ns = latency_ns, .stop = o->stop,
+		.wave_mask = t->layout == TRACK_LAYOUT_WAVE ? t->wave_mask : track_usual_mask(t->channels), .stop = o->stop,
 	};
 	enum err e;
 
 	memset(l, 0, sizeof(*l));
-	if ((e = live_find(spec, &ops, &a.name, why)) || (e = ops->open(&device, LIVE_PLAY, &a, &format, why)))
+	if ((e = live_find(spec, &ops, &a.name, why)))
 		return e;
-	if ((e = livesink_init(l, &format, latency_ns, o->spare_ns, why))) {
+	a.latency_ns = o->latency_ns > 0 ? o->latency_ns : o->adapts ? ops->live_ns : DEFAULT_LATENCY_NS;
+	if ((e = ops->open(&device, LIVE_PLAY, &a, &format, why)))
+		return e;
+	if ((e = livesink_init(l, &format, a.latency_ns, o->spare_ns, why))) {
 		ops->close(device);
 		return e;
 	}
+	if (o->adapts && o->latency_ns <= 0)
+		livesink_adapt(l);
 	/* The name is needed again when the device comes back. */
 	snprintf(l->spec, sizeof(l->spec), "%s", spec);
 	l->args = a;

@@ -23,12 +23,16 @@
 #include <stdatomic.h>
 
 #define LIVESINK_SETTLE_NS (3 * UNITS_NS_PER_S / 2) /* sooner than livefollow.h begins to measure */
-#define LIVESINK_LOOK_NS (UNITS_NS_PER_S / 10)
+#define LIVESINK_LOOK_NS (UNITS_NS_PER_S / 8) /* longer than what the longest packet of Opus holds */
+#define LIVESINK_MORE_NS (UNITS_NS_PER_S / 100)   /* by so much grows a threshold that was too low, */
+#define LIVESINK_MOST_NS (UNITS_NS_PER_S / 10)    /* up to here; */
+#define LIVESINK_PAUSE_NS (UNITS_NS_PER_S / 4)    /* where nothing came for so long it was not the threshold's fault */
+#define LIVESINK_WOBBLE_NS (UNITS_NS_PER_S / 1000) /* livefollow.h deals with less; it believes no sudden change of half as much */
 
 struct livesink_counts {
 	atomic_uint_fast64_t played_frames; /* of the ring */
 	atomic_uint_fast64_t underruns, silent_frames;
-	atomic_uint_fast64_t skipped_frames; /* too old at a beginning: not played */
+	atomic_uint_fast64_t skipped_frames; /* too old at a beginning, or when the device had stood still: not played */
 	atomic_uint_fast64_t fill_low_frames; /* least that was found in the ring while playing; UINT64_MAX at first */
 	atomic_uint_fast64_t fill_high_frames; /* most */
 };
@@ -46,11 +50,15 @@ struct livesink {
 	bool saw_end;             /* in livesink_begin(): what it found was all there will be */
 	uint64_t taken_frames;    /* played or silent */
 	bool skips, taken_any;    /* see livesink_options; something was played */
+	uint32_t more_frames, most_frames; /* by how much the threshold grows, up to where; 0: it was asked for, and stays */
+	uint32_t pause_frames;    /* LIVESINK_PAUSE_NS */
+	uint32_t grown_frames, dry_frames; /* for the silence that goes on; so long it is now */
 	uint32_t settles_frames, settle_frames; /* a beginning is so long; so much of it is left */
-	uint32_t look_frames;     /* LIVESINK_LOOK_NS */
+	uint32_t look_frames, wobble_frames; /* LIVESINK_LOOK_NS, LIVESINK_WOBBLE_NS */
 	uint32_t window_frames, window_low_frames; /* since the last look, and the least there was then */
 	/* both */
 	struct livesink_counts counts;
+	atomic_uint_fast64_t stalled_frames; /* of skipped_frames, those a device piled up that stood still */
 	_Atomic(struct tick *) tick; /* where the adapter's callbacks are measured; NULL: nowhere */
 	/* taken_frames at taken_ns: even when the two belong together */
 	atomic_uint taken_seq;
@@ -83,6 +91,7 @@ struct livesink {
 	float *made;              /* a piece of f32 */
 	uint64_t given_frames;    /* put into the ring */
 	int64_t seen_added_frames; /* of silence, less those skipped */
+	int64_t seen_stalled_frames;
 	/* a device that is waited for */
 	char spec[320];
 	struct live_args args;
@@ -96,12 +105,18 @@ struct livesink {
 
 struct livesink_options {
 	int64_t latency_ns;       /* the start threshold; 0: 100 ms */
+	/*
+	 * A live stream, and no threshold was asked for: as little as the device can do with, besides what comes at once, and
+	 * LIVESINK_MORE_NS more each time that it was too little, up to LIVESINK_MOST_NS.
+	 */
+	bool adapts;
 	double volume_db;
 	const volatile sig_atomic_t *stop;
 	bool follows;             /* the stream may come in real time, by another clock */
 	/*
 	 * The stream is live: what has piled up while the device began, or while it had nothing to play, is skipped in the
-	 * LIVESINK_SETTLE_NS after that, down to the threshold; else it would be heard late for good.
+	 * LIVESINK_SETTLE_NS after that, down to the threshold; and what piles up later because the device stands still.  Else it
+	 * would be heard late for good.
 	 */
 	bool skips;
 	int64_t spare_ns;         /* room beside the threshold; 0: 250 ms */
@@ -117,6 +132,8 @@ enum err livesink_open(struct livesink *l, const char *spec, const struct track 
  * Returns: ERR_OK; ERR_END: stopped; ERR_DEVICE: it went away, with l->why.  Role: io.
  */
 enum err livesink_write(struct livesink *l, const uint8_t *frames, size_t n_frames) WEIR_MUSTUSE;
+/* So many frames come at once: before the first are written, so that an adapting threshold has room for them.  Role: io. */
+void livesink_expect(struct livesink *l, size_t n_frames);
 /* Nothing more will be written: where there are several devices, to all of them before any is drained.  Returns: as livesink_write(). */
 enum err livesink_end(struct livesink *l) WEIR_MUSTUSE;
 /* Play everything that was written, to its last frame, and wait for it.  Returns: as livesink_write().  Role: io. */
@@ -127,6 +144,8 @@ int64_t livesink_room_ns(const struct livesink *l);
 
 /* ---- for the callback of an adapter ---- */
 
+/* Its threshold grows, see livesink_options.adapts.  After livesink_init(), before anything is played.  For the tests too. */
+void livesink_adapt(struct livesink *l);
 /* Ready for frames of such a format.  spare_ns: room beside the threshold, 0: 250 ms.  For the tests too. */
 enum err livesink_init(struct livesink *l, const struct live_format *format, int64_t latency_ns, int64_t spare_ns, struct err_why *why) WEIR_MUSTUSE;
 /* At most n_frames that are to be played now, contiguous at *frames.  Fewer: play silence behind them. */

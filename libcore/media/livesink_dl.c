@@ -18,13 +18,20 @@ static uint32_t enough(const struct livesink *l, uint32_t n_frames)
 	return !l->follows || l->threshold_frames > least ? l->threshold_frames : least;
 }
 
+static void begin_looking(struct livesink *l)
+{
+	l->window_frames = 0;
+	l->window_low_frames = UINT32_MAX;
+}
+
 /*
- * At a beginning, every LIVESINK_LOOK_NS: the least that was there since the last look was never needed, so beyond the threshold it is only
- * delay.  Returns: frames that were skipped.
+ * The least that was there in a LIVESINK_LOOK_NS was never needed, so beyond the threshold it is only delay: at a beginning, where more came
+ * than was asked for; later, because the device stood still for a while, and then it is more than a wobble.  Returns: frames that were skipped.
  */
 static size_t skip(struct livesink *l, size_t there, uint32_t n_frames)
 {
 	uint32_t keep = enough(l, n_frames) > n_frames ? enough(l, n_frames) : n_frames;
+	uint32_t wobble = l->settle_frames ? 0 : n_frames > l->wobble_frames ? n_frames : l->wobble_frames;
 	size_t n;
 
 	if (there < l->window_low_frames)
@@ -32,20 +39,14 @@ static size_t skip(struct livesink *l, size_t there, uint32_t n_frames)
 	l->window_frames += n_frames;
 	if (l->window_frames < l->look_frames)
 		return 0;
-	n = l->window_low_frames > keep ? l->window_low_frames - keep : 0;
+	n = l->window_low_frames > keep + wobble ? l->window_low_frames - keep : 0;
 	ring_consume(&l->ring, n * l->frame_bytes);
 	add(&l->counts.skipped_frames, n);
+	if (!l->settle_frames)
+		add(&l->stalled_frames, n);
 	l->settle_frames -= l->window_frames < l->settle_frames ? l->window_frames : l->settle_frames;
-	l->window_frames = 0;
-	l->window_low_frames = UINT32_MAX;
+	begin_looking(l);
 	return n;
-}
-
-static void begin_settling(struct livesink *l)
-{
-	l->settle_frames = l->settles_frames;
-	l->window_frames = 0;
-	l->window_low_frames = UINT32_MAX;
 }
 
 WEIR_DEADLINE uint32_t livesink_begin(struct livesink *l, uint32_t n_frames, const uint8_t **frames)
@@ -58,11 +59,13 @@ WEIR_DEADLINE uint32_t livesink_begin(struct livesink *l, uint32_t n_frames, con
 	l->saw_end = ended;
 	if (l->starved && !ended && there < enough(l, n_frames))
 		return 0;
-	if (l->starved || !l->taken_any)
-		begin_settling(l);
+	if (l->starved || !l->taken_any) {
+		l->settle_frames = l->settles_frames;
+		begin_looking(l);
+	}
 	l->starved = false;
 	l->taken_any = true;
-	if (l->skips && l->settle_frames && !ended && skip(l, there, n_frames))
+	if (l->skips && !ended && skip(l, there, n_frames))
 		there = ring_peek(&l->ring, &bytes) / l->frame_bytes;
 	*frames = bytes;
 	if (!ended && there < atomic_load_explicit(&l->counts.fill_low_frames, memory_order_relaxed))
@@ -85,6 +88,28 @@ static void say_taken(struct livesink *l, uint32_t n_frames)
 	atomic_store_explicit(&l->taken_seq, seq + 2, memory_order_release);
 }
 
+/*
+ * The device has n_frames of silence, for want of any.  A threshold that may grow does so when that begins; if it goes on for long, the stream
+ * stood still, and what it grew by is taken back.
+ */
+static void run_dry(struct livesink *l, uint32_t n_frames)
+{
+	if (!l->starved) {
+		add(&l->counts.underruns, 1);
+		uint32_t room = l->most_frames > l->threshold_frames ? l->most_frames - l->threshold_frames : 0;
+		l->grown_frames = l->more_frames < room ? l->more_frames : room;
+		l->threshold_frames += l->grown_frames;
+		l->dry_frames = 0;
+	}
+	l->starved = true;
+	l->dry_frames += n_frames;
+	if (l->dry_frames > l->pause_frames) {
+		l->threshold_frames -= l->grown_frames;
+		l->grown_frames = l->dry_frames = 0;
+	}
+	add(&l->counts.silent_frames, n_frames);
+}
+
 WEIR_DEADLINE bool livesink_commit(struct livesink *l, uint32_t n_frames, uint32_t n_played)
 {
 	if (l->follows)
@@ -99,10 +124,7 @@ WEIR_DEADLINE bool livesink_commit(struct livesink *l, uint32_t n_frames, uint32
 		wake_post(&l->wake);
 		return false;
 	}
-	if (!l->starved)
-		add(&l->counts.underruns, 1);
-	l->starved = true;
-	add(&l->counts.silent_frames, n_frames - n_played);
+	run_dry(l, n_frames - n_played);
 	return true;
 }
 

@@ -516,6 +516,7 @@ static enum err pipewire_list(live_row_fn *row, void *user, struct err_why *why)
 const struct live_ops pipewire_ops = {
 	.scheme = "pipewire",
 	.title = "PipeWire",
+	.live_ns = 3 * UNITS_NS_PER_S / 100, /* a quantum is half of it at most */
 	.open = pipewire_open,
 	.record = pipewire_record,
 	.play = pipewire_play,

@@ -417,6 +417,12 @@ static enum err pulse_open(void **state, enum live_way way, const struct live_ar
 	snprintf(p->label, sizeof(p->label), "pulse%s%.240s", args->name[0] ? ":" : "", args->name);
 	if ((e = server_open(&p->server, args->client, why)) || (e = ask_device(p, why)))
 		goto out;
+	/* Before a map of so many is made. */
+	if (args->channels > PA_CHANNELS_MAX || args->rate_hz > PA_RATE_MAX) {
+		e = err_say(why, ERR_LIMIT, p->label, "%u channels at %u Hz: PulseAudio takes at most %u at %u Hz", args->channels, args->rate_hz, PA_CHANNELS_MAX,
+			PA_RATE_MAX);
+		goto out;
+	}
 	if (way == LIVE_PLAY) {
 		p->spec.rate = args->rate_hz;
 		p->spec.channels = (uint8_t)args->channels;
@@ -433,11 +439,6 @@ static enum err pulse_open(void **state, enum live_way way, const struct live_ar
 		if (mask || args->channels)
 			map_of_mask(&p->map, mask, p->spec.channels);
 		format->wave_mask = mask;
-	}
-	if (args->channels > PA_CHANNELS_MAX || args->rate_hz > PA_RATE_MAX) {
-		e = err_say(why, ERR_LIMIT, p->label, "%u channels at %u Hz: PulseAudio takes at most %u at %u Hz", args->channels, args->rate_hz, PA_CHANNELS_MAX,
-			PA_RATE_MAX);
-		goto out;
 	}
 	p->block_frames = args->block_frames ? args->block_frames : p->spec.rate * CAPTURE_BLOCK_MS / 1000;
 	format->rate_hz = p->spec.rate;
@@ -597,6 +598,7 @@ static enum err pulse_list(live_row_fn *row, void *user, struct err_why *why)
 const struct live_ops pulse_ops = {
 	.scheme = "pulse",
 	.title = "PulseAudio",
+	.live_ns = UNITS_NS_PER_S / 25, /* the server takes it all at once, by timers of its own */
 	.open = pulse_open,
 	.record = pulse_record,
 	.play = pulse_play,

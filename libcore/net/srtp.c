@@ -1,6 +1,8 @@
 #include "net/srtp.h"
 
 #include "base/bytes.h"
+#include "net/srtpcheck.h"
+#include "net/srtpcipher.h"
 
 #include <sodium.h>
 #include <srtp2/srtp.h>
@@ -23,7 +25,7 @@ struct srtp_place {
 
 struct srtp_state {
 	struct srtp_key key;
-	srtp_t trial;            /* for an SSRC that is not known: never to be used for more than one packet */
+	struct srtpcheck check;  /* for an SSRC that is not known */
 	struct srtp_place *places; /* a hash table, at most half full */
 	unsigned mask;
 	unsigned n_heard, n_heard_max, n_ours;
@@ -52,10 +54,10 @@ void srtp_key_wipe(struct srtp_key *key)
 
 /* ---- contexts and places ---- */
 
-static enum err create(srtp_t *context, const struct srtp_key *key, srtp_ssrc_type_t type, uint32_t ssrc)
+static enum err create(srtp_t *context, const struct srtp_key *key, uint32_t ssrc)
 {
 	uint8_t bytes[SRTP_KEY_MAX_BYTES];
-	srtp_policy_t policy = { .ssrc = { type, ssrc }, .key = bytes, .window_size = WINDOW };
+	srtp_policy_t policy = { .ssrc = { ssrc_specific, ssrc }, .key = bytes, .window_size = WINDOW };
 	enum err e = ERR_OK;
 
 	if (key->kind == SRTP_GCM) {
@@ -143,7 +145,7 @@ static enum err add(struct srtp_state *st, uint32_t ssrc, bool is_ours, uint32_t
 
 	if (is_ours ? st->n_ours == SRTP_SENDERS_MAX : st->n_heard == st->n_heard_max && !make_place(st))
 		return ERR_LIMIT;
-	if ((e = create(&context, &st->key, ssrc_specific, ssrc)))
+	if ((e = create(&context, &st->key, ssrc)))
 		return e;
 	if (roc && srtp_set_stream_roc(context, ssrc, roc)) {
 		srtp_dealloc(context);
@@ -162,24 +164,15 @@ static enum err add(struct srtp_state *st, uint32_t ssrc, bool is_ours, uint32_t
 
 /* ---- a session ---- */
 
-/* From the second time on libsrtp finds its modules loaded already, and says bad_param after its self-tests. */
-static bool begin_library(void)
-{
-	srtp_err_status_t status = srtp_init();
-
-	return (status == srtp_err_status_ok || status == srtp_err_status_bad_param) && sodium_init() >= 0;
-}
-
 enum err srtp_session_init(struct srtp_session *s, const struct srtp_key *key, unsigned n_senders_max, struct err_why *why)
 {
 	struct srtp_state *st;
 	unsigned n_places = 4;
-	enum err e;
 
 	*s = (struct srtp_session){ 0 };
 	if (n_senders_max < 1 || n_senders_max > SRTP_SENDERS_MAX)
 		return err_say(why, ERR_LIMIT, "SRTP", "%u senders: 1 to %d", n_senders_max, SRTP_SENDERS_MAX);
-	if (!begin_library())
+	if (!srtpcipher_begin())
 		return err_say(why, ERR_CODEC, "SRTP", "libsrtp does not start");
 	while (n_places < 2 * (n_senders_max + SRTP_SENDERS_MAX))
 		n_places *= 2;
@@ -190,10 +183,7 @@ enum err srtp_session_init(struct srtp_session *s, const struct srtp_key *key, u
 	st->mask = n_places - 1;
 	st->n_heard_max = n_senders_max;
 	st->key = *key;
-	if ((e = create(&st->trial, key, ssrc_any_inbound, 0))) {
-		srtp_session_release(s);
-		return err_say(why, e, "SRTP", "libsrtp does not know %s", srtp_kind_name(key->kind));
-	}
+	srtpcheck_init(&st->check, key);
 	return ERR_OK;
 }
 
@@ -206,8 +196,6 @@ void srtp_session_release(struct srtp_session *s)
 	for (unsigned i = 0; st->places && i <= st->mask; i++)
 		if (st->places[i].context)
 			srtp_dealloc(st->places[i].context);
-	if (st->trial)
-		srtp_dealloc(st->trial);
 	free(st->places);
 	sodium_memzero(st, sizeof(*st));
 	free(st);
@@ -311,19 +299,6 @@ enum err srtp_session_protect_rtcp(struct srtp_session *s, uint8_t *packet, size
 	return protect(s, packet, n_bytes, get_be32(packet + 4), srtp_protect_rtcp);
 }
 
-/* Is it from somebody who has the key?  Tried on a copy, and what libsrtp keeps of it is thrown away. */
-static enum err introduce(struct srtp_session *s, const uint8_t *packet, size_t n_bytes, uint32_t ssrc, work_fn *work, struct srtp_place **place)
-{
-	uint32_t copy[SRTP_PACKET_MAX_BYTES / 4];
-	int n = (int)n_bytes;
-
-	memcpy(copy, packet, n_bytes);
-	if (work(s->state->trial, copy, &n))
-		return ERR_PEER;
-	(void)srtp_remove_stream(s->state->trial, __builtin_bswap32(ssrc));
-	return add(s->state, ssrc, false, 0, place);
-}
-
 static enum err count(struct srtp_session *s, enum err e)
 {
 	struct srtp_counts *c = &s->counts;
@@ -338,7 +313,10 @@ static enum err unprotect(struct srtp_session *s, uint8_t *packet, size_t *n_byt
 	int n = (int)*n_bytes;
 	enum err e;
 
-	if (!place && (e = introduce(s, packet, *n_bytes, ssrc, work, &place)))
+	/* Who has the key has a place; nobody else takes one. */
+	if (!place && !(work == srtp_unprotect ? srtpcheck_rtp : srtpcheck_rtcp)(&s->state->check, packet, *n_bytes))
+		return ERR_PEER;
+	if (!place && (e = add(s->state, ssrc, false, 0, &place)))
 		return e;
 	/* Our own words come back to us: a loop, or somebody who repeats them. */
 	if (place->is_ours)

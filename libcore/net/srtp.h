@@ -2,9 +2,9 @@
  * SRTP (RFC 3711, RFC 7714) by libsrtp2: encrypts, authenticates and refuses what is replayed.
  *
  * Every SSRC has a policy of its own, with its own roll-over counter (ROC): one that joins after the sequence number
- * wrapped is told the counter and can read at once.  A packet of an SSRC that is not known is authenticated on a copy
- * first; only if it is authentic does its SSRC get a place, and there are stated many places.
- * Set-up allocates; protect and unprotect work in place and allocate nothing.
+ * wrapped is told the counter and can read at once.  A packet of an SSRC that is not known is authenticated first; only
+ * if it is authentic does its SSRC get a place, and there are stated many places.
+ * Set-up allocates, and so does a place for one more sender; packets are worked on in place and allocate nothing.
  */
 #ifndef NET_SRTP_H
 #define NET_SRTP_H

@@ -21,6 +21,8 @@ static enum err pass_all(struct bulkin *b)
 	enum err e;
 
 	for (;;) {
+		if (b->asked && *b->asked)
+			b->stop = 1;
 		e = input_next(&b->in, &p);
 		if (e == ERR_OK)
 			e = one_packet(b, &p);
@@ -57,7 +59,7 @@ static void *run(void *arg)
 {
 	struct bulkin *b = arg;
 	const struct input_options o = {
-		.reader = { .stop = b->stop }, .source = { .stop = b->stop }, .streams_only = true, .has_fd = true, .fd = b->fd,
+		.reader = { .stop = &b->stop }, .source = { .stop = &b->stop }, .streams_only = true, .has_fd = true, .fd = b->fd,
 	};
 	char name[32];
 
@@ -75,7 +77,7 @@ enum err bulkin_start(struct bulkin *b, int fd, const struct split *split, const
 
 	memset(b, 0, sizeof(*b));
 	b->fd = fd;
-	b->stop = stop;
+	b->asked = stop;
 	b->split = *split;
 	b->in.fd = -1;
 	if ((e = split_open(&b->split, why)))
@@ -83,6 +85,11 @@ enum err bulkin_start(struct bulkin *b, int fd, const struct split *split, const
 	e = thread_start(&b->thread, "bulk", run, b, why);
 	b->running = !e;
 	return e;
+}
+
+void bulkin_stop(struct bulkin *b)
+{
+	b->stop = 1;
 }
 
 enum err bulkin_finish(struct bulkin *b, struct err_why *why)

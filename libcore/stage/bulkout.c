@@ -20,6 +20,8 @@ enum err bulkout_open(struct bulkout *b, int fd, const char *tool, const struct 
 	memset(b, 0, sizeof(*b));
 	b->is_open = true;
 	b->tool = tool;
+	b->asked = o->stop;
+	options.stop = &b->stop;
 	options.look_ns = LOOK_NS;
 	options.stream = &b->stream;
 	options.pipe_bytes = PIPE_BYTES;
@@ -56,6 +58,8 @@ static enum err pass_all(struct bulkout *b)
 	enum err e = writer_begin(&b->writer);
 
 	while (!e) {
+		if (b->asked && *b->asked)
+			b->stop = 1;
 		e = videojoin_next(&b->video, &b->join, &p);
 		if (e == ERR_OK)
 			e = one_packet(b, &p);
@@ -109,6 +113,11 @@ enum err bulkout_finish(struct bulkout *b, struct err_why *why)
 		return ERR_OK;
 	*why = b->why;
 	return b->failed;
+}
+
+void bulkout_stop(struct bulkout *b)
+{
+	b->stop = 1;
 }
 
 void bulkout_release(struct bulkout *b)

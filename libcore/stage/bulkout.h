@@ -17,6 +17,8 @@ struct bulkout {
 	const char *tool;
 	pthread_t thread;
 	bool is_open, running;
+	const volatile sig_atomic_t *asked; /* the tool's stop, or NULL */
+	volatile sig_atomic_t stop;         /* that, or ours */
 	enum err failed;
 	struct err_why why;
 };
@@ -29,6 +31,9 @@ enum err bulkout_start(struct bulkout *b, const struct packet_stream *stream, bo
 
 /* Wait for the video to end.   Returns: what failed; a reader that went away is no failure. */
 enum err bulkout_finish(struct bulkout *b, struct err_why *why) WEIR_MUSTUSE;
+
+/* The main stream failed: nobody waits for the video's own end any more.  Zero-safe. */
+void bulkout_stop(struct bulkout *b);
 
 /* Zero-safe.  Waits for the thread. */
 void bulkout_release(struct bulkout *b);

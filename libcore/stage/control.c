@@ -39,7 +39,10 @@ static enum err listen_at(struct control *c, struct err_why *why)
 	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (c->fd < 0)
 		return err_sys(why, c->path);
-	if (bind(c->fd, (const struct sockaddr *)&address, sizeof(address)) && errno == EADDRINUSE) {
+	bool bound = !bind(c->fd, (const struct sockaddr *)&address, sizeof(address));
+	if (!bound && errno != EADDRINUSE)
+		return err_sys(why, c->path);
+	if (!bound) {
 		/* Left behind by a mix that was killed?  Then nobody answers there. */
 		int other = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		bool dead = other >= 0 && connect(other, (const struct sockaddr *)&address, sizeof(address)) && errno == ECONNREFUSED;

@@ -72,6 +72,7 @@ static enum err next_exclusive(struct datacut *c, const uint8_t *bytes, size_t n
 	}
 	c->looked_bytes = 0;
 	c->status = 0;
+	c->n_cut += i == DATACUT_MAX_BYTES && bytes[i - 1] != 0xF7;
 	part->n_bytes = part->taken_bytes = i;
 	return ERR_OK;
 }
@@ -97,14 +98,17 @@ static enum err next_midi(struct datacut *c, const uint8_t *bytes, size_t n_byte
 		unsigned left = data_bytes(status);
 		size_t i = bytes[0] >= 0x80;
 		part->status = bytes[0] >= 0x80 ? 0 : status;
-		/* A clock's byte may stand between the others, and stays there; another status byte ends what is not whole. */
-		for (; left && i < n_bytes && (bytes[i] < 0x80 || bytes[i] >= 0xF8); i++)
+		/*
+		 * A clock's byte may stand between the others, and stays there; another status byte ends what is not whole, and so do
+		 * many clocks: who fell silent within a message is not waited for.
+		 */
+		for (; left && i < n_bytes && i < DATACUT_CLOCKED_BYTES && (bytes[i] < 0x80 || bytes[i] >= 0xF8); i++)
 			left -= bytes[i] < 0x80;
-		if (left && i == n_bytes)
+		if (left && i == n_bytes && i < DATACUT_CLOCKED_BYTES)
 			e = is_end ? ERR_FORMAT : ERR_AGAIN;
 		part->n_bytes = part->taken_bytes = i;
 		if (!e)
-			c->status = status < 0xF0 ? status : status < 0xF8 ? 0 : c->status;
+			c->status = left && i == DATACUT_CLOCKED_BYTES ? 0 : status < 0xF0 ? status : status < 0xF8 ? 0 : c->status;
 	}
 	part->at_bytes = skipped;
 	part->taken_bytes = e ? 0 : part->taken_bytes + skipped;

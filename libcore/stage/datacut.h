@@ -13,6 +13,7 @@
 
 #define DATACUT_MAX_BYTES (1u << 20) /* of a message */
 #define DATACUT_PREFIX_BYTES 4u
+#define DATACUT_CLOCKED_BYTES 16u /* a short message of MIDI with the clocks in it */
 
 enum datacut_form {
 	DATACUT_LINES,       /* each ends with a newline, which is not part of it */
@@ -25,7 +26,7 @@ struct datacut {
 	enum datacut_form form;
 	size_t looked_bytes; /* of what is there, without finding an end */
 	uint8_t status;      /* MIDI: running status; 0 none */
-	uint64_t n_cut;      /* lines that were too long, and were cut */
+	uint64_t n_cut;      /* lines and system exclusives that were too long, and were cut */
 };
 
 struct datacut_part {

@@ -447,9 +447,9 @@ enum err datafeed_next(struct datafeed *f, int64_t now_ns, struct packet *p, int
 	const uint8_t *bytes = at(f, m->begin_bytes);
 	uint32_t n_bytes = m->n_bytes;
 	if (m->status) {
-		/* Running status: the message is put together.  At most three bytes follow, a clock's included. */
+		/* Running status: the message is put together. */
 		f->small[0] = m->status;
-		n_bytes = n_bytes < 3 ? n_bytes : 3;
+		n_bytes = n_bytes < DATACUT_CLOCKED_BYTES ? n_bytes : DATACUT_CLOCKED_BYTES;
 		memcpy(f->small + 1, bytes, n_bytes);
 		bytes = f->small;
 		n_bytes++;

@@ -57,7 +57,7 @@ struct datafeed {
 	uint64_t released, next, end;
 	enum datafeed_state state;
 	uint32_t pending_drops;  /* since the last one that was handed out */
-	uint8_t small[4];        /* a MIDI message that was put together */
+	uint8_t small[1 + DATACUT_CLOCKED_BYTES]; /* a MIDI message that was put together */
 	int64_t alive_ns;        /* monotonic: when something came last */
 	struct err_why why;
 	/* counted */

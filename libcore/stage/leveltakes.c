@@ -536,7 +536,8 @@ static enum err move_track(struct leveltakes *l, struct leveltakes_track *t, int
 {
 	enum err e = decide(l, t->group);
 
-	if (e || is_shared(t) || pos <= t->head_pos)
+	/* Opus begins anew before what is heard of it. */
+	if (e || is_shared(t) || pos == t->head_pos || (t->dec && pos < t->head_pos))
 		return e;
 	levelgate_move(&t->group->gate, t->member, pos);
 	if (!t->group->gate.is_open)

@@ -91,7 +91,16 @@ static enum err take_track(struct meterset *s, struct input *in, const struct pa
 	void **user = input_user(in, p->track);
 	char codec[8], thing[32];
 
-	if (!t || !user || t->kind != TRACK_AUDIO || !select_match(&s->options->tracks, t))
+	if (!t || !user)
+		return ERR_OK;
+	/* What is not PCM any more is nothing that this meter can read. */
+	if (*user && !track_is_pcm(t)) {
+		enum err ended = meter_end(&((struct meterset_entry *)*user)->meter);
+		*user = NULL;
+		if (ended)
+			return ended;
+	}
+	if (t->kind != TRACK_AUDIO || !select_match(&s->options->tracks, t))
 		return ERR_OK;
 	if (!track_is_pcm(t)) {
 		if (!s->n_coded++)

@@ -84,12 +84,22 @@ static void adopt(struct mixin_track *t, const struct piece *p)
 	t->is_new = true;
 }
 
+static enum err finish_segment(struct mixin *m, struct mixin_track *t);
+
 /* The track announced itself, for the first time or with another format. */
 static enum err set_format(struct mixin *m, struct mixin_track *t, const struct track *as)
 {
 	bool first = t->in.channels == 0;
-	enum err e;
+	enum err e = finish_segment(m, t);
 
+	if (e)
+		return e;
+	if (t->has_next) {
+		int64_t num = (int64_t)as->rate_num * t->in.rate_den, den = (int64_t)t->in.rate_num * as->rate_den;
+		t->moved_frames = units_scale(t->moved_frames, num, den);
+		t->next_pos = units_scale(t->next_pos, num, den);
+	}
+	t->is_foreign = false;
 	t->in = *as;
 	t->in.tlv = NULL;
 	t->in.tlv_bytes = t->in.tlv_room_bytes = 0;
@@ -165,6 +175,8 @@ static struct mixin_track *find_track(const struct mixin_input *input, uint16_t 
 	return NULL;
 }
 
+static enum err end_track(struct mixin *m, struct mixin_track *t);
+
 /* A TRACK packet came by. */
 static enum err meet_track(struct mixin *m, struct mixin_input *input, uint16_t id)
 {
@@ -179,7 +191,10 @@ static enum err meet_track(struct mixin *m, struct mixin_input *input, uint16_t 
 	if (as->kind != TRACK_AUDIO) {
 		snprintf(text, sizeof(text), "%s is not mixed", track_kind_name(as->kind));
 		note(m, thing, text);
-		return ERR_OK;
+		if (!t)
+			return ERR_OK;
+		t->is_foreign = true;
+		return end_track(m, t);
 	}
 	if (!t && m->options.select && !select_match(m->options.select, as))
 		return ERR_OK;
@@ -323,26 +338,41 @@ static enum err keep_current(struct mixin *m, struct mixin_input *input)
 	return put_piece(m, t, p->pos, p->dur, p->payload, t->in.frame_bytes);
 }
 
+/* Where the packet belongs: where its timeline begins anew nothing is missing, and what comes stands behind what came. */
+static int64_t place_packet(struct mixin_track *t, const struct packet *p)
+{
+	if (p->type == PACKET_DATA && p->flags & PACKET_DISCONT && t->has_next)
+		t->moved_frames = t->next_pos - p->pos;
+	int64_t pos = p->pos + t->moved_frames;
+	if (!t->has_next || pos + p->dur > t->next_pos)
+		t->next_pos = pos + p->dur;
+	t->has_next = true;
+	return pos;
+}
+
 static enum err take_packet(struct mixin *m, struct mixin_input *input, const struct packet *p)
 {
 	struct mixin_track *t = p->track ? find_track(input, p->track) : NULL;
+	int64_t pos;
 
 	m->packets++;
 	if (p->type == PACKET_TRACK)
 		return meet_track(m, input, p->track);
-	if (!t)
+	if (!t || t->is_foreign)
 		return ERR_OK;
 	switch (p->type) {
 	case PACKET_DATA:
 		t->ended = false;
+		pos = place_packet(t, p);
 		if (t->resampler)
-			return resample(m, t, p->pos, p->payload, p->dur);
+			return resample(m, t, pos, p->payload, p->dur);
 		input->current = *p;
+		input->current.pos = pos;
 		input->current_track = t;
-		reach(t, p->pos + p->dur);
+		reach(t, pos + p->dur);
 		return ERR_OK;
 	case PACKET_GAP:
-		return pass_gap(m, t, p->pos + p->dur);
+		return pass_gap(m, t, place_packet(t, p) + p->dur);
 	case PACKET_END:
 		return end_track(m, t);
 	default:

@@ -37,6 +37,10 @@ struct mixin_track {
 	/* private: what comes in */
 	struct track in;           /* without its TLVs */
 	bool ended;
+	bool is_foreign;           /* announced as something that is not mixed */
+	int64_t moved_frames;      /* of the input: added to its positions, where its timeline was moved */
+	int64_t next_pos;          /* of the input, moved: end of what came */
+	bool has_next;             /* that is known */
 	int64_t first_pos;         /* of the mix */
 	int64_t known_pos;         /* of the mix: everything before it is here */
 	int64_t end_pos;           /* of the mix: end of what came */

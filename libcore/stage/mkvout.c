@@ -321,18 +321,21 @@ static enum err take_gap(struct mkvout *m, struct mkvout_track *mt, const struct
 	return ERR_OK;
 }
 
+/* The track ends here, and may begin again: what was gathered goes, what an encoder holds waits. */
 static enum err end_track(struct mkvout *m, struct mkvout_track *mt)
 {
-	enum err e;
+	if (track_is_pcm(&mt->track))
+		return send_pcm(m, mt);
+	m->n_short += mt->have_bytes > 0;
+	mt->have_bytes = 0;
+	return ERR_OK;
+}
 
-	if (!track_is_pcm(&mt->track)) {
-		m->n_short += mt->have_bytes > 0;
-		mt->have_bytes = 0;
-		return ERR_OK;
-	}
-	if ((e = send_pcm(m, mt)) || !mt->flac)
-		return e;
-	return flacpack_end(mt->flac, put_flac, m, mt, &m->why);
+static enum err finish_track(struct mkvout *m, struct mkvout_track *mt)
+{
+	enum err e = end_track(m, mt);
+
+	return e || !mt->flac ? e : flacpack_end(mt->flac, put_flac, m, mt, &m->why);
 }
 
 enum err mkvout_packet(struct mkvout *m, const struct packet *p)
@@ -398,7 +401,7 @@ enum err mkvout_finish(struct mkvout *m, bool complete)
 		e = begin(m, &none);
 	for (unsigned i = 0; i < m->n_tracks && m->begun && !e; i++)
 		if (m->tracks[i]->in_file)
-			e = end_track(m, m->tracks[i]);
+			e = finish_track(m, m->tracks[i]);
 	if (m->begun && !e)
 		e = avformat_finish(m->avformat, &m->why);
 	if (!e && (e = sinkfile_flush(&m->file)))

@@ -199,6 +199,8 @@ enum err muxing_run(struct mux *self)
 		e = ERR_OK;
 	say_left_out(self);
 	e = muxout_finish(self, e);
+	if (e && e != ERR_CUT)
+		bulkout_stop(&self->bulk);
 	if (e == ERR_OK && join_is_cut(&self->join)) {
 		join_describe_loss(&self->join, &self->why);
 		e = ERR_CUT;

@@ -113,7 +113,7 @@ static enum err open_one(struct speakers *s, unsigned i, const char *spec, const
 		.volume_db = from->volume_db, .stop = &tool_stop, .keep = from->keep, .tell = tell, .tell_user = d,
 		.follows = !from->own_clocks && (i || from->comes_in_time),
 		/* Whoever paces the stream lets it stand still while it is away; what comes by itself goes on. */
-		.waits = !i && !from->is_live, .skips = from->is_live,
+		.waits = !i && !from->is_live, .skips = from->is_live, .adapts = from->is_live && from->comes_in_time,
 	};
 
 	if (from->latency.is_set)
@@ -206,6 +206,8 @@ enum err speakers_write(struct speakers *s, const uint8_t *frames, size_t n_fram
 {
 	enum err e;
 
+	for (unsigned i = 0; frames && i < s->n; i++)
+		livesink_expect(&s->devices[i].sink, n_frames);
 	while (n_frames) {
 		size_t n = s->n > 1 && n_frames > s->piece_frames ? s->piece_frames : n_frames;
 

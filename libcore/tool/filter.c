@@ -86,6 +86,9 @@ static enum err take(void *stage, struct packet *p)
 
 	if (p->type == PACKET_TRACK)
 		return take_track(f, p);
+	/* Frames behind its END: it goes on as it was announced. */
+	if (lane && !lane->is_open && (p->type == PACKET_DATA || p->type == PACKET_GAP) && (e = open_lane(f, input_track(&f->pump.in, p->track), user)))
+		return e;
 	if (lane && lane->is_open && p->type == PACKET_DATA)
 		return f->ops->data(f, lane, p);
 	if (lane && lane->is_open && p->type == PACKET_GAP)

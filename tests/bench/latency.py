@@ -3,9 +3,14 @@
 
 A client plays a click into what sends, and hears it come out of what receives; what lies between, in frames of the server,
 is the latency.  Where the system allows it everything runs before ordinary programs (SCHED_FIFO), ours and theirs alike.
-usage: latency.py BUILD_DIR [--period FRAMES] [--clicks N] [PATTERN...]
+usage: latency.py BUILD_DIR [--period FRAMES] [--clicks N | --seconds N] [--port N] [PATTERN...]
+
+Of our own, what the tools' stats say of these seconds is printed as well: how often play had nothing, packets that came too late, and cycles of
+the server that were late; and how many seconds had the former without the latter, for those are our own doing.  Clicks "off" came back more
+than 1 ms away from the median.
 """
 import argparse
+import json
 import os
 import shlex
 import shutil
@@ -16,15 +21,17 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SERVER = "weir-bench"
-PORT = 46200
+SERVER = "weir-bench-%d" % os.getpid()
 EVERY_FRAMES = 19200  # more than the slowest takes
+MAX_CLICKS = 10000
+SETTLE_S = 4          # until clocks and depth stand
 
 OPUS = "capture -q jack:click | encode -q --frame 2.5ms --application lowdelay | netsend -q rtp://127.0.0.1:{port}"
 PCM = "capture -q jack:click | netsend -q rtp://127.0.0.1:{port}"
 GST_IN = "udpsrc port={port} caps=application/x-rtp,media=audio,clock-rate=48000,encoding-name=OPUS,payload=96"
 
 # Name, what receives, what sends, clients to connect to the clicking one (None, "": they do it), needed programs, is it coded.
+WATCHED = ("play", "netrecv", "capture")
 ARMS = [
     ("weir PCM, passed on", "netrecv -q --no-retime --latency {low} rtp://:{port} | play --latency {period}smp jack:click", PCM, None, None, [], False),
     ("weir PCM, retimed", "netrecv -q --latency {low} rtp://:{port} | play --latency {more}smp jack:click", PCM, None, None, [], False),
@@ -69,6 +76,9 @@ ASOUND = """pcm.peer {
 """
 
 
+started = {}  # when each watched tool was
+
+
 class Skip(Exception):
     pass
 
@@ -97,12 +107,33 @@ def chain(text, rt):
     commands = text.split(" | ")
     for i, command in enumerate(commands):
         last = i == len(commands) - 1
-        p = subprocess.Popen(rt + shlex.split(command), stdin=before, stdout=subprocess.DEVNULL if last else subprocess.PIPE, stderr=open("said", "a"))
+        words = shlex.split(command)
+        if words[0] in WATCHED:
+            words += ["--stats=1", "--stats-file", words[0] + ".json"]
+            started[words[0]] = time.monotonic()
+        p = subprocess.Popen(rt + words, stdin=before, stdout=subprocess.DEVNULL if last else subprocess.PIPE, stderr=open("said", "a"))
         if before is not subprocess.DEVNULL:
             before.close()
         before = p.stdout
         made.append(p)
     return made
+
+
+def seconds_of(name, *keys):
+    """What was added to these counters in each second, the first ones left out."""
+    if not os.path.exists(name + ".json"):
+        return []
+    rows = [json.loads(l) for l in open(name + ".json")][SETTLE_S:-1]
+    return [(int(started[name] + b["t_s"]), sum(b.get(k, 0) - a.get(k, 0) for k in keys)) for a, b in zip(rows, rows[1:])]
+
+
+def glitches():
+    """Of ours: (underruns, late packets, late cycles, seconds with one of the first two, those of them near which no cycle was late)."""
+    empty, late = seconds_of("play", "underruns"), seconds_of("netrecv", "late_packets")
+    cycles = seconds_of("play", "late") + seconds_of("capture", "late")
+    bad = {t for t, n in empty + late if n}
+    excused = {t + d for t, n in cycles if n for d in (-1, 0, 1)}
+    return sum(n for _, n in empty), sum(n for _, n in late), sum(n for _, n in cycles), len(bad), len(bad - excused)
 
 
 def end(processes):
@@ -153,9 +184,12 @@ def measure(arm, args, click, rt):
         if not shutil.which(program):
             raise Skip(program + " is not installed")
     # Packets of 120 frames made of blocks of the server come unevenly, by up to a block less the 8 frames that divide both.
-    words = {"port": PORT, "port1": PORT + 10, "period": args.period, "more": args.period + 8, "low": "1.9ms",
+    words = {"port": args.port, "port1": args.port + 10, "period": args.period, "more": args.period + 8, "low": "1.9ms",
              "coded": "%.2fms" % (1.3 + (args.period - 8) / 48)}
     open("said", "w").close()
+    for watched in WATCHED:
+        if os.path.exists(watched + ".json"):
+            os.remove(watched + ".json")
     with open("peer.sdp", "w") as f:
         f.write(SDP.format(**words))
     with open("asound.conf", "w") as f:
@@ -183,8 +217,9 @@ def measure(arm, args, click, rt):
     delays = sorted(int(l) for l in lines if l != "lost")
     if not delays:
         raise Skip("no click came back" + said())
-    return {"name": name, "median": delays[len(delays) // 2] / 48, "least": delays[0] / 48, "most": delays[-1] / 48, "lost": lines.count("lost"),
-            "clicks": len(lines), "cpu": cpu}
+    median = delays[len(delays) // 2]
+    return {"name": name, "median": median / 48, "least": delays[0] / 48, "most": delays[-1] / 48, "lost": lines.count("lost"),
+            "off": sum(abs(d - median) > 48 for d in delays), "clicks": len(lines), "cpu": cpu, "glitches": glitches() if os.path.exists("play.json") else None}
 
 
 def start_server(period, rt):
@@ -217,8 +252,12 @@ def main():
     ap.add_argument("build")
     ap.add_argument("--period", type=int, default=128)
     ap.add_argument("--clicks", type=int, default=25)
+    ap.add_argument("--seconds", type=int)
+    ap.add_argument("--port", type=int, default=46200)
     ap.add_argument("patterns", nargs="*")
     args = ap.parse_intermixed_args()
+    if args.seconds:
+        args.clicks = min(args.seconds * 48000 // EVERY_FRAMES, MAX_CLICKS)
     os.environ.update(PATH=os.path.abspath(args.build) + "/bin:" + os.environ["PATH"], JACK_DEFAULT_SERVER=SERVER, JACK_NO_AUDIO_RESERVATION="1",
                       JACK_NO_START_SERVER="1", ALSA_CONFIG_PATH="/usr/share/alsa/alsa.conf:asound.conf")
     for program in ("jackd", "jack_lsp", "jack_connect", "cc", "pkg-config"):
@@ -232,7 +271,7 @@ def main():
         subprocess.run(["cc", "-O2", "-o", "click", os.path.join(HERE, "..", "live", "click.c"), *flags], check=True)
         rt = first_rt()
         print("%d frames at 48 kHz, %s; ms from click to click" % (args.period, "SCHED_FIFO" if rt else "ordinary threads"))
-        print("  %-24s %8s %8s %8s %8s %8s" % ("", "median", "least", "most", "lost", "CPU %"))
+        print("  %-24s %8s %8s %8s %9s %5s %8s" % ("", "median", "least", "most", "lost", "off", "CPU %"))
         rows = {}
         for arm in ARMS:
             if args.patterns and not any(p in arm[0] for p in args.patterns):
@@ -242,8 +281,10 @@ def main():
                 server = start_server(args.period, rt)
                 r = measure(arm, args, os.path.abspath("click"), rt)
                 rows[r["name"]] = r
-                print("  %-24s %8.2f %8.2f %8.2f %5d/%-3d %7.1f"
-                      % (r["name"], r["median"], r["least"], r["most"], r["lost"], r["clicks"], r["cpu"]))
+                print("  %-24s %8.2f %8.2f %8.2f %4d/%-4d %5d %8.1f"
+                      % (r["name"], r["median"], r["least"], r["most"], r["lost"], r["clicks"], r["off"], r["cpu"]))
+                if r["glitches"]:
+                    print("    underruns %d, late packets %d, late cycles of the server %d; seconds with a glitch %d, without a late cycle near %d" % r["glitches"])
             except Skip as reason:
                 print("  %-24s skipped: %s" % (arm[0], reason))
             finally:

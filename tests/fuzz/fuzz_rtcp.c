@@ -23,6 +23,7 @@ static void app(const struct rtcp_packet *p)
 {
 	struct rtcp_binding b, b2;
 	struct rtcp_loss l, l2;
+	struct rtcp_ping ping;
 	struct rtcp_app a;
 	uint8_t data[RTCP_MAX_BINDING_BYTES], data2[RTCP_LOSS_BYTES];
 
@@ -45,6 +46,10 @@ static void app(const struct rtcp_packet *p)
 		must(!rtcp_loss_unpack(&a, &l2));
 		rtcp_loss_pack(&l2, data2);
 		must(!memcmp(data, data2, sizeof(data2)));
+	}
+	if (!rtcp_ping_unpack(&a, a.subtype, &ping)) {
+		rtcp_ping_pack(&ping, data);
+		must(a.data_bytes >= RTCP_PING_BYTES && !memcmp(data, a.data, RTCP_PING_BYTES));
 	}
 }
 

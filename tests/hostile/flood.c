@@ -12,7 +12,8 @@
  *	flipped   those with one bit changed
  *	cut       those without their end
  *
- * SOURCE is the IPv4 address that they come from, "many" for 64 addresses of 127.0.1.0/24 in turn.  Prints how many went.
+ * SOURCE is the IPv4 address that they come from; "many" for 64 addresses of 127.0.1.0/24 in turn; "ADDRESS:PORT" for a source that is another
+ * program's, which takes the right to make whole IP packets.  Prints how many went, and in how many seconds.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -144,6 +145,39 @@ static size_t make(const char *kind, uint8_t *to, uint32_t ssrc, uint16_t seq)
 	}
 }
 
+#define IP_UDP_BYTES 28u
+
+static uint8_t forged[BATCH][IP_UDP_BYTES];
+
+static void put16(uint8_t *p, size_t v)
+{
+	p[0] = (uint8_t)(v >> 8);
+	p[1] = (uint8_t)v;
+}
+
+/* The headers of packets of `from` to `to`, but for their lengths.  No checksums: of IP the system makes it, and UDP may do without. */
+static int forge(const char *source, const struct sockaddr_in *to)
+{
+	static const uint8_t head[IP_UDP_BYTES] = { 0x45, [8] = 64, [9] = IPPROTO_UDP };
+	char address[32] = "";
+	struct in_addr from;
+	int fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
+
+	snprintf(address, sizeof(address), "%.*s", (int)(strchr(source, ':') - source), source);
+	if (fd < 0 || inet_pton(AF_INET, address, &from) != 1) {
+		perror("flood");
+		exit(1);
+	}
+	for (unsigned i = 0; i < BATCH; i++) {
+		memcpy(forged[i], head, sizeof(head));
+		memcpy(forged[i] + 12, &from, 4);
+		memcpy(forged[i] + 16, &to->sin_addr, 4);
+		put16(forged[i] + 20, strtoul(strchr(source, ':') + 1, NULL, 10));
+		memcpy(forged[i] + 22, &to->sin_port, 2);
+	}
+	return fd;
+}
+
 static int open_socket(const char *source, unsigned i)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
@@ -170,7 +204,7 @@ static double now(void)
 int main(int argc, char **argv)
 {
 	static uint8_t bytes[BATCH][MAX_BYTES];
-	static struct iovec iov[BATCH];
+	static struct iovec iov[BATCH][2];
 	static struct mmsghdr heads[BATCH];
 	struct sockaddr_in to = { .sin_family = AF_INET };
 	int fds[N_SOURCES];
@@ -185,20 +219,25 @@ int main(int argc, char **argv)
 	bool needs_file = !strcmp(argv[1], "replay") || !strcmp(argv[1], "flipped") || !strcmp(argv[1], "cut");
 	if (needs_file)
 		read_file(argc > 7 ? argv[7] : NULL);
-	for (unsigned i = 0; i < n_sources; i++)
-		fds[i] = open_socket(argv[2], i);
 	inet_pton(AF_INET, argv[3], &to.sin_addr);
 	to.sin_port = htons((uint16_t)atoi(argv[4]));
-	double end = now() + atof(argv[5]);
-	for (unsigned round = 0; round % 64 || now() < end; round++) {
+	bool forges = strchr(argv[2], ':') != NULL;
+	for (unsigned i = 0; i < n_sources; i++)
+		fds[i] = forges ? forge(argv[2], &to) : open_socket(argv[2], i);
+	double begin = now(), end = begin + atof(argv[5]);
+	for (unsigned round = 0; round % 16 || now() < end; round++) {
 		for (unsigned i = 0; i < BATCH; i++) {
-			iov[i] = (struct iovec){ bytes[i], make(argv[1], bytes[i], ssrc, (uint16_t)(round * BATCH + i)) };
-			heads[i].msg_hdr = (struct msghdr){ .msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = &iov[i], .msg_iovlen = 1 };
+			size_t bytes_out = make(argv[1], bytes[i], ssrc, (uint16_t)(round * BATCH + i));
+			iov[i][0] = (struct iovec){ forged[i], IP_UDP_BYTES };
+			iov[i][1] = (struct iovec){ bytes[i], bytes_out };
+			put16(forged[i] + 2, IP_UDP_BYTES + bytes_out);
+			put16(forged[i] + 24, 8 + bytes_out);
+			heads[i].msg_hdr = (struct msghdr){ .msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = forges ? iov[i] : iov[i] + 1, .msg_iovlen = forges ? 2 : 1 };
 		}
 		int n = sendmmsg(fds[round % n_sources], heads, BATCH, 0);
 		if (n > 0)
 			sent += (unsigned)n;
 	}
-	printf("%llu\n", sent);
+	printf("%llu %.3f\n", sent, now() - begin);
 	return 0;
 }

@@ -9,6 +9,7 @@ allowed()
 	base/cpu) ;;   # what the processor can do: read once
 	base/heap) ;;  # the counters of the process's allocations
 	base/role) ;;  # the role of the calling thread
+	net/srtpcipher) ;; # whether libsrtp, which has one state for the process, was started
 	tool/publish) ;; # whom the signal that asks for counters means
 	tool/tool) ;;  # the stop flag that the signal handler sets
 	*) return 1 ;;

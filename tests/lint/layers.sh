@@ -26,7 +26,7 @@ layers()
 adapters()
 {
 	cd "$TOP"
-	! grep -nE '^# *include *<(opus|ogg|sndfile|soxr|FLAC|mpg123|cairo|pulse|pipewire|spa/|jack|alsa|srtp|sodium|wavpack)[/.a-z0-9_]*' \
+	! grep -nE '^# *include *<(opus|ogg|sndfile|soxr|FLAC|mpg123|cairo|pulse|pipewire|spa/|jack|alsa|srtp|sodium|nettle|wavpack)[/.a-z0-9_]*' \
 		libcore/base/* libcore/rt/* libcore/wire/* libcore/dsp/* libcore/meter/* libcore/mix/* libcore/tool/* libcore/leg/* libcore/stage/* cmd/*.c
 }
 

@@ -48,6 +48,27 @@ to_pulse()
 	stop_pulse
 }
 
+# What is no audio is not heard, and where a timeline begins anew there is no silence.
+moved_and_other_kinds()
+{
+	cat >asound.conf <<-CONF
+	pcm.none { type null }
+	pcm.down { type file slave.pcm "none" file "$PWD/played.raw" format "raw" }
+	CONF
+	export ALSA_CONFIG_PATH=$PWD/asound.conf
+	"$PYTHON" "$TOP/tests/pipeline/weirfile.py" make a.weir track:1:1:1:48000:1:1:0 data:1:0:480:10 data:1:480000:480:10:2 \
+		track:1:3:32:48000:0:0:0 data:1:484800:100:1:0:300 end:0
+	play --latency 1s alsa:down a.weir
+	"$PYTHON" - <<'PY'
+import struct
+played = open("played.raw", "rb").read()
+wanted = struct.pack("<4800h", *range(1, 4801)) * 2
+at = played.find(wanted)
+assert at >= 0, len(played)
+assert not any(played[:at]) and not any(played[at + len(wanted) :]), at
+PY
+}
+
 no_such()
 {
 	printf 'pcm.nothing { type null }\n' >asound.conf
@@ -58,6 +79,7 @@ no_such()
 }
 
 test_case "f32, s24 and s16 are played to the bit and to the end" to_file
+test_case "a timeline that is moved, and a track that becomes one of messages" moved_and_other_kinds
 test_case "through a server and back to the sample" to_pulse
 test_case "a PCM that is not there" no_such
 done_testing

@@ -204,11 +204,24 @@ assert a[-2][1] - a[0][1] <= 4, a
 PY
 }
 
+too_many()
+{
+	pulse_server
+	null_sink 48000 2 s16le
+	capture -q -d 100ms -c 1000 gen:ident >many.weir
+	expect_status 1 play pulse: many.weir 2>err
+	one_line err "^play: pulse:null: 1000 channels at 48000 Hz: PulseAudio takes at most 32 at "
+	expect_status 1 capture -c 200 pulse: 2>err >out
+	one_line err "^capture: pulse:null.monitor: 200 channels at .*: PulseAudio takes at most 32 at "
+	stop_pulse
+}
+
 test_case "gen:count comes back to the sample: f32, 2 channels" round_trip f32 float32le 2 4
 test_case "gen:count comes back to the sample: s24, 6 channels" round_trip s24 s24le 6 3
 test_case "gen:count comes back to the sample: s16, 1 channel" round_trip s16 s16le 1 2
 test_case "devices have names, a default, and a format of their own" names
 test_case "paplay is heard to the sample, and parec hears" peers
+test_case "more channels than the server has" too_many
 test_case "the volume is what was asked for" volume
 test_case "a reader that stops for 1.5 s loses nothing" stalled
 test_case "a device that goes away" device_gone

@@ -165,6 +165,10 @@ test_case "tags go into WAV, FLAC, CAF and AIFF, and --tag replaces" tags
 rf64()
 {
 	capture -d 300000smp -r 48000 -c 2 -f s16 gen:count >c.weir
+	expect_status 2 mux -q --rf64-above 1M -o big.flac <c.weir 2>err
+	one_line err "^mux: --rf64-above: is for WAV, not for flac"
+	expect_status 2 mux -q --max-gap 1s <c.weir 2>err >out
+	one_line err "^mux: --max-gap: "
 	mux -q --rf64-above 1M -o big.wav <c.weir
 	eq "$(head -c 4 big.wav)" RF64
 	# ds64: RIFF size, data size, frames.

@@ -263,6 +263,8 @@ names_what_is_missing()
 	expect_status 2 demux -t 1,,2 m.weir 2>err
 	expect_status 2 demux m.weir n.weir 2>err
 	expect_status 2 demux --force m.weir 2>err
+	expect_status 2 demux --frames y4m m.weir 2>err
+	one_line err "^demux: --frames: "
 }
 
 # Packets are routed as they are: whatever the tool, the same samples with the same numbers.

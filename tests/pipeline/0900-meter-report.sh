@@ -363,4 +363,17 @@ test_case "an input that is missing or is no audio: the others are measured, exi
 test_case "wrong usage: one line, exit 2; no input: exit 1" wrong_usage
 test_case "a cut stream is measured as far as it goes, exit 3" cut_input
 test_case "nothing is allocated on the way" allocs_stand_still
+
+# Packets of messages are no audio, whatever their track was before.
+other_kinds()
+{
+	local bytes
+	for bytes in 10 960; do
+		"$PYTHON" "$TOP/tests/pipeline/weirfile.py" make a.weir track:1:1:1:48000:1:1:0 data:1:0:480:10 track:1:3:32:48000:0:0:0 \
+			data:1:4800:1073741824:1:64:$bytes data:1:1073746624:480:1:0:960 end:0
+		meter --json a.weir >out
+		eq "$(json out '[t["frames"] for t in d["tracks"]]')" '[4800]'
+	done
+}
+test_case "a track that becomes one of messages" other_kinds
 done_testing

@@ -200,4 +200,47 @@ test_case "an input that is killed leaves the others alone, exit 3" killed
 test_case "FIFOs that nobody writes to" nobody
 test_case "tracks of a stream that lie far apart" far_apart
 test_case "streams one behind the other" joined
+
+make()
+{
+	"$PYTHON" "$TOP/tests/pipeline/weirfile.py" make "$@"
+}
+
+# A track becomes one of messages, whose packets have fewer bytes than frames of its old format would, and is audio again.
+other_kinds()
+{
+	make a.weir track:1:1:1:48000:1:1:0 data:1:0:480:10 track:1:3:32:48000:0:0:0 data:1:4800:1073741824:1:0:10 end:0
+	mix -f s16 --no-dither a.weir >mixed.weir
+	holds mixed.weir 'np.array_equal(a[0][:, 0], 1 + np.arange(4800))'
+	mix -r 96000 a.weir >mixed.weir
+	holds mixed.weir 'len(a[0]) == 9600'
+	make b.weir track:1:1:1:48000:1:1:0 data:1:0:480:10 track:1:2:16:48000:0:0:4800 data:1:4800:480:1:0:10 track:1:1:1:48000:1:1:5280 \
+		data:1:5280:480:10 end:0
+	mix -f s16 --no-dither b.weir >mixed.weir
+	holds mixed.weir 'np.array_equal(a[0][:, 0], np.concatenate([1 + np.arange(4800), np.zeros(480), 5281 + np.arange(4800)]))'
+}
+test_case "a track that becomes one of another kind, and audio again" other_kinds
+
+# Nothing is missing where a timeline begins anew: what comes stands behind what came, and what follows it too.
+moved()
+{
+	local to
+	for to in 0 480000; do
+		make a.weir track:1:1:1:48000:1:1:0 data:1:0:480:10 data:1:$to:480:10:2 gap:1:$((to + 4800)):480:4 data:1:$((to + 5280)):480:1 end:0
+		mix -f s16 --no-dither a.weir >mixed.weir
+		holds mixed.weir 'np.array_equal(a[0][:, 0], np.concatenate([1 + np.arange(4800), 1 + np.arange(4800), np.zeros(480), 5281 + np.arange(480)]))'
+		mix -r 96000 a.weir >mixed.weir
+		holds mixed.weir 'len(a[0]) == 21120'
+	done
+}
+test_case "a timeline that is moved, forwards and backwards" moved
+
+# What a resampler holds when a track changes its format is heard.
+changed()
+{
+	make a.weir track:1:1:1:44100:1:1:0 data:1:0:441:50:0:882 track:1:1:1:44100:1:2:22050 data:1:22050:441:50:0:1323 end:0
+	mix -r 48000 a.weir >mixed.weir
+	holds mixed.weir 'np.abs(a[0][1000:-1000] - 0x5A5A / 32768).max() < 0.1'
+}
+test_case "another format on the way, resampled" changed
 done_testing

@@ -126,6 +126,8 @@ paths()
 	expect_status 2 mix --control file a.wav >out.weir 2>err
 	one_line err 'neither a FIFO nor a socket'
 	eq "$(cat file)" text
+	expect_status 1 mix --control nowhere/socket a.wav >out.weir 2>err
+	one_line err '^mix: nowhere/socket: No such file or directory$'
 	# What a killed mix left behind is replaced; one that is in use is not.
 	"$PYTHON" -c 'import socket; socket.socket(socket.AF_UNIX).bind("left")'
 	mix --control left a.wav >out.weir

@@ -70,4 +70,15 @@ encoded()
 }
 test_case "encode: frames behind a hole stand where they belong" encoded
 
+# A track that goes on behind its END goes on as it was announced.
+behind_the_end()
+{
+	"$PYTHON" "$TOP/tests/pipeline/weirfile.py" make a.weir track:1:1:1:48000:1:1:0 data:1:0:480:10 end:1 data:1:4800:480:10 end:0
+	resample -r 96000 a.weir | inspect --verify >out
+	contains out "track 1: 19200 frames, 0 gaps"
+	encode a.weir | decode | inspect --verify >out
+	contains out "track 1: 9600 frames, 0 gaps"
+}
+test_case "frames behind the END of their track" behind_the_end
+
 done_testing

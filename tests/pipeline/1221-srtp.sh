@@ -120,6 +120,24 @@ joiner()
 	eq "$(json stats 'd["lost"]')" 0
 }
 
+# Both ends: from the 300th packet on the count stands still.
+steady()
+{
+	local profile=$1
+	hear 5010 "$TMPDIR/$profile.key"
+	capture --realtime -d 1500ms -c 2 -f s16 gen:noise 2>/dev/null |
+		netsend -q --packet-time 1ms --key-file "$TMPDIR/$profile.key" --stats=0.1 --stats-file sent srtp://127.0.0.1:5010
+	wait_for 5 said received 1450
+	stop
+	"$PYTHON" - <<'PY'
+import json
+for name, count in (("sent", "packets_out"), ("stats", "received")):
+    rows = [r for r in map(json.loads, open(name)) if 300 < r.get(count, 0) < 1450]
+    assert len(rows) >= 4 and rows[-1][count] > 1200, (name, rows)
+    assert rows[0]["allocs"] == rows[-1]["allocs"], (name, rows[0]["allocs"], rows[-1]["allocs"])
+PY
+}
+
 # What is on the wire, opened by the RFCs alone: media, reports, and the roll-over counter across a wrap.
 by_the_rfc()
 {
@@ -171,6 +189,7 @@ for profile in aead sha1; do
 	test_case "$profile: as the RFCs have it, across a wrap" by_the_rfc $profile
 	test_case "$profile: replayed, changed, cut and invented datagrams do nothing" attacked $profile
 	test_case "$profile: who joins after the numbers wrapped hears at once" joiner $profile
+	test_case "$profile: nothing allocates while it runs" steady $profile
 done
 test_case "the key comes from the environment" environment
 test_case "without the key: nothing is heard, answered, or said twice" strangers

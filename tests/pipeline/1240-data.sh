@@ -79,8 +79,8 @@ messages = [bytes(r.randrange(256) for _ in range(n)) for n in (0, 1, 63, 64, 65
 open("bytes", "wb").write(b"".join(struct.pack("<I", len(m)) + m for m in messages))
 open("osc", "wb").write(b"".join(struct.pack(">I", len(m)) + m for m in messages[:7]))
 open("json", "w").write('{"a": 1}\n["\u20ac"]\n')
-open("midi", "wb").write(bytes([0x90, 60, 100, 61, 100, 0xF8, 60, 0, 0xF0, 1, 2, 3, 0xF7, 0xC0, 5]))
-open("midi.wanted", "wb").write(bytes([0x90, 60, 100, 0x90, 61, 100, 0xF8, 0x90, 60, 0, 0xF0, 1, 2, 3, 0xF7, 0xC0, 5]))
+open("midi", "wb").write(bytes([0x90, 60, 100, 61, 100, 0xF8, 60, 0, 62, 0xF8, 0xF8, 0xF8, 9, 0xF0, 1, 2, 3, 0xF7, 0xC0, 5]))
+open("midi.wanted", "wb").write(bytes([0x90, 60, 100, 0x90, 61, 100, 0xF8, 0x90, 60, 0, 0x90, 62, 0xF8, 0xF8, 0xF8, 9, 0xF0, 1, 2, 3, 0xF7, 0xC0, 5]))
 PY
 	mux --data bytes,bytes --data osc,osc --data json,json --data midi,midi </dev/null >a.weir
 	inspect --verify a.weir >out

@@ -390,5 +390,27 @@ pictures_in_a_pipe_of_their_own()
 }
 
 test_case "pictures in a pipe of their own" pictures_in_a_pipe_of_their_own
+
+# Nobody is there for the sound any more: the pictures, which have no end, keep nobody waiting.
+no_end_without_the_sound()
+{
+	local status
+	mkfifo v
+	{ while head -c 768 /dev/zero; do sleep 0.02; done >v 2>/dev/null; } &
+	{
+		status=0
+		timeout 20 mux --video v,16x16,rgb24,30 --bulk-fd 5 --live 5>b.weir <&6 || status=$?
+		echo $status >status
+	} 6< <(capture -q --realtime gen:sine) | head -c 5000 >/dev/null
+	eq "$(cat status)" 141
+	inspect --verify b.weir >out
+	# The same at the other end.
+	mkfifo bulk
+	{ capture -q -d 1s gen:sine | mux -q --video /dev/zero,16x16,rgb24,30 --bulk-fd 5 5>bulk >main.weir || :; } 2>/dev/null &
+	expect_status 1 timeout 20 demux --video frames.raw --bulk-fd 6 6<bulk </dev/null 2>said >x
+	one_line said "^demux: <stdin>: empty"
+	wait
+}
+test_case "pictures do not outlive the sound" no_end_without_the_sound
 test_case "the heap stands still" heap_stands_still
 done_testing

@@ -162,8 +162,26 @@ what_has_no_place()
 	expect_status 2 mux -o x.wav --flac in.wav 2>said
 	expect_status 2 mux -o x.mka --start-above -40dB in.wav 2>said
 	expect_status 2 mux -o '%t.mka' in.wav 2>said
+	expect_status 2 mux -o x.mka --max-gap 1s in.wav 2>said
+	one_line said "^mux: --max-gap: "
 	[ ! -e x.mka ] && [ ! -e x.mka.part ]
 }
+
+# A track that has ended, and comes again.
+ends_and_comes_again()
+{
+	local option
+	"$PYTHON" "$TOP/tests/pipeline/weirfile.py" make a.weir track:1:1:1:48000:1:1:0 data:1:0:480:10 end:1 track:1:1:1:48000:1:1:4800 \
+		data:1:4800:480:10 end:1 end:0
+	mux -o want.raw a.weir 2>said
+	for option in "" --flac; do
+		# shellcheck disable=SC2086
+		mux -y -o a.mka $option a.weir 2>said
+		samples a.mka s16le >got.raw
+		same got.raw want.raw
+	done
+}
+test_case "a track that ends and comes again" ends_and_comes_again
 
 test_case "PCM comes back to the sample, in every format" pcm_comes_back
 test_case "Opus decodes to what Ogg Opus decodes to, at any length" opus_to_the_sample

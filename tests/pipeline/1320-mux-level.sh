@@ -393,4 +393,17 @@ changes()
 }
 test_case "another format, or Opus that begins anew, is another take" changes
 
+# A timeline that is moved back: nothing is missing, and no silence is put at the end.
+moved_back()
+{
+	"$PYTHON" "$TOP/tests/pipeline/weirfile.py" make s.weir track:1:1:1:48000:1:1:0 data:1:0:480:20 data:1:0:480:20:2 end:0
+	mux -o want.raw s.weir 2>said
+	eq "$(bytes_of want.raw)" $((2 * 19200))
+	mux --start-above -100dB --pre-roll 0 -o a.wav s.weir 2>said
+	raw_of a-001.wav s16 >got.raw
+	same got.raw want.raw
+	eq "$(ls a-*)" a-001.wav
+}
+test_case "a timeline that is moved back" moved_back
+
 done_testing

@@ -1,7 +1,7 @@
 """Strangers, for tests/pipeline/1260-hostile.sh.
 
-	hostile.py tap FILE PORT N [TO]         N datagrams that come to the port, as tests/hostile/flood.c reads them; with TO it hands on
-	                                        to that port all that comes, until it is killed
+	hostile.py tap FILE PORT N              N datagrams that come to the port, as tests/hostile/flood.c reads them, and where from to
+	                                        FILE.from; then it takes what comes, until it is killed
 	hostile.py ask FILE PORT N SECONDS      the first N of them, from a port of its own; prints bytes sent and bytes that came back
 	hostile.py links PORT SECONDS N         N connections at once from 127.0.0.9, kept full: silent, garbage, drips, half a packet
 	hostile.py hold PORT N                  N connections from 127.0.0.9 that say nothing; then makes the file held, and waits
@@ -16,17 +16,19 @@ import sys
 import time
 
 
-def tap(path, port, n, to=None):
+def tap(path, port, n):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.bind(("127.0.0.1", int(port)))
     out, i = b"", 0
-    while to or i < int(n):
-        data = s.recv(2000)
-        if to:
-            s.sendto(data, ("127.0.0.1", int(to)))
+    while True:
+        data, source = s.recvfrom(2000)
         i += 1
-        out += struct.pack("=H", len(data)) + data if i <= int(n) else b""
+        if i > int(n):
+            continue
+        out += struct.pack("=H", len(data)) + data
         if i == int(n):
+            with open(path + ".from", "w") as f:
+                f.write("%s:%d\n" % source)
             with open(path + ".new", "wb") as f:
                 f.write(out)
             os.rename(path + ".new", path)

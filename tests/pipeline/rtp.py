@@ -2,7 +2,8 @@
 
 	rtp.py record FILE READY ADDRESS PORT [--seconds S] [--idle S] [--iface NAME] [--byes N]
 		until N BYEs came (1), nothing came for so long (after the first), or the time is over
-	rtp.py eval FILE EXPRESSION...   Python, over: p (RTP packets), rtcp (RTCP packets by part), d (datagrams), and what is defined here
+	rtp.py eval FILE EXPRESSION...   Python, over: p (RTP packets), rtcp (RTCP packets by part), d (datagrams), and what is defined here;
+		FILE is what record wrote, or NAME.sent: what vclock.c wrote down
 """
 import os
 import pickle
@@ -85,6 +86,23 @@ def record(path, ready, address, port, *options):
     os.rename(path + ".part", path)
 
 
+def read_sent(path):
+    """Datagrams as (seconds, port, bytes): of vclock.c, where times are exact."""
+    data = open(path, "rb").read()
+    at, out = 0, []
+    while at < len(data):
+        t_ns, n, port = struct.unpack_from("<qIH", data, at)
+        out.append((t_ns / 1e9, port, data[at + 14 : at + 14 + n]))
+        at += 14 + n
+    return out
+
+
+def late_ns(packets, rate):
+    """By how much each went later than its timestamp says, measured from the first."""
+    a = packets[0]
+    return [round(((x.t - a.t) - ((x.ts - a.ts) % (1 << 32)) / rate) * 1e9) for x in packets]
+
+
 def steps(values, bits):
     """Differences of numbers that wrap."""
     return [(b - a) % (1 << bits) for a, b in zip(values, values[1:])]
@@ -126,8 +144,11 @@ def main():
     if sys.argv[1] == "record":
         record(*sys.argv[2:])
         return
-    with open(sys.argv[2], "rb") as f:
-        d = pickle.load(f)
+    if sys.argv[2].endswith(".sent"):
+        d = read_sent(sys.argv[2])
+    else:
+        with open(sys.argv[2], "rb") as f:
+            d = pickle.load(f)
     scope = dict(globals())
     scope["d"] = d
     scope["p"] = [parse_rtp(t, x) for t, _, x in d if not is_rtcp(x)]

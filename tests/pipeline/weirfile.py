@@ -7,6 +7,12 @@
 		byte:TRACK:INDEX:OFFSET:VALUE   change a byte of the payload
 		empty:TRACK:INDEX          no payload
 		keep:TRACK:N               leave out what follows the first N packets, END too
+	weirfile.py make OUT OP...         a stream by hand; positions and lengths are in frames
+		track:TRACK:KIND:CODEC:RATE:CHANNELS:SAMPLE:FIRST   announce it, or anew (KIND 1 audio, 2 video, 3 data; CODEC 1 PCM)
+		data:TRACK:POS:DUR:N[:FLAGS[:BYTES]]   N packets one behind the other, the first with FLAGS; of s16, all channels
+			of frame p are 1 + p % 30000; BYTES: a payload of so many bytes 0x5A instead
+		gap:TRACK:POS:DUR:REASON
+		end:TRACK                  of the track; 0 of the stream, which is not there by itself
 	weirfile.py pcm IN TRACK OUT       samples of a PCM track at their positions, zeros in holes; prints the first position
 	weirfile.py list IN [TRACK]        TYPE pos dur flags reason, one packet a line
 """
@@ -98,6 +104,59 @@ def edit(path, out, ops):
                 f.write(p.pack())
 
 
+class Maker:
+    """Packs what `make` is asked for."""
+
+    UUID, NO_TIME = bytes(range(1, 17)), -(1 << 63)
+
+    def __init__(self, f):
+        self.f, self.n, self.seq, self.gen, self.channels = f, 0, {}, {}, {}
+        self.put(1, 0, struct.pack("<16sqIIIIHBBiQQ", self.UUID, self.NO_TIME, 0, 65536, 0, 0, 0, 0, 0, 0, 0, 0))
+
+    def put(self, kind, track, payload, pos=0, dur=0, flags=0, seq=0):
+        h = bytearray(64)
+        n = len(payload)
+        struct.pack_into("<IBBHIHBBqIIqIIIII", h, 0, 0xD2494557, 0x10, kind, flags, n, track, self.gen.get(track, 0), 1, pos, dur,
+                         seq, self.NO_TIME, 0, n, 0, int.from_bytes(self.UUID[:4], "little"), 0)
+        struct.pack_into("<I", h, 60, crc32c(h[:60]))
+        self.f.write(bytes(h) + payload + b"\0" * (-n % 64))
+        self.n += 1
+
+    def track(self, track, kind, codec, rate, channels, sample, first):
+        self.gen[track] = (self.gen.get(track, -1) + 1) % 256
+        self.channels[track] = channels
+        frame_bytes = [0, 2, 3, 4, 4, 4, 8][sample] * channels
+        common = struct.pack("<BBHIIIqqIIIIqHBBI", kind, 0, codec, rate, 1, 0, first, first, 0, 0, 0, 0, self.NO_TIME, 0,
+                             self.gen[track], 0, 0)
+        rest = struct.pack("<HBBHH", channels, sample, 0, frame_bytes, 0) if kind == 1 else b""
+        self.put(2, track, common + rest + b"\0" * (64 - len(rest)))
+
+    def data(self, track, pos, dur, n, flags=0, n_bytes=None):
+        for i in range(n):
+            at = pos + i * dur
+            if n_bytes is None:
+                payload = b"".join(struct.pack("<h", 1 + p % 30000) * self.channels[track] for p in range(at, at + dur))
+            else:
+                payload = b"\x5a" * n_bytes
+            seq = self.seq.get(track, 0)
+            self.seq[track] = seq + 1
+            self.put(3, track, payload, at, dur, 1 | (flags if i == 0 else 0), seq)
+
+    def gap(self, track, pos, dur, reason):
+        self.put(4, track, struct.pack("<HHIQqQ", reason, 0, 1, 0, self.NO_TIME, 0), pos, dur)
+
+    def end(self, track):
+        self.put(6, track, struct.pack("<HHIQQqQ24x", 0, 0, 0, self.n, 0, 0, 0))
+
+
+def make(out, ops):
+    with open(out, "wb") as f:
+        maker = Maker(f)
+        for op in ops:
+            name, *numbers = op.split(":")
+            getattr(maker, name)(*(int(n, 0) for n in numbers))
+
+
 def pcm(path, track, out):
     frame, pieces = 0, {}
     for p in read(path):
@@ -135,6 +194,8 @@ if __name__ == "__main__":
     what, args = sys.argv[1], sys.argv[2:]
     if what == "edit":
         edit(args[0], args[1], args[2:])
+    elif what == "make":
+        make(args[0], args[1:])
     elif what == "pcm":
         pcm(args[0], int(args[1]), args[2])
     else:

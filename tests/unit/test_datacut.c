@@ -74,6 +74,9 @@ static void test_midi(void)
 	CUT(DATACUT_MIDI, "\xf0\x01\x90\x01\x02", ERR_AGAIN, "f001|900102|");
 	CUT(DATACUT_MIDI, "\xf2\x01\x02\x03\x90\x05\x06", ERR_AGAIN, "f20102|900506|");
 	CUT(DATACUT_MIDI, "\x90\x40", ERR_FORMAT, "");
+	/* A cable that fell silent within a message while its clock goes on: neither waited for nor gathered. */
+	CUT(DATACUT_MIDI, "\x90\x40\xf8\xf8\xf8\xf8\xf8\xf8\xf8\xf8\xf8\xf8\xf8\xf8\xf8\xf8\xf8\x7f\xb0\x07\x7f", ERR_AGAIN,
+		"9040f8f8f8f8f8f8f8f8f8f8f8f8f8f8|f8|b0077f|");
 }
 
 /* A line of more than a mebibyte is cut, and never within a character, wherever the limit falls. */

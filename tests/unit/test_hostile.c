@@ -67,6 +67,8 @@ static struct dgram_addr host(unsigned n)
 		.n_bytes = sizeof(struct sockaddr_in) };
 }
 
+static unsigned from_port = 4000;
+
 static void pass(int64_t ns)
 {
 	now_ns += ns;
@@ -78,6 +80,7 @@ static void say(unsigned from, uint32_t ssrc, unsigned seq)
 	uint8_t bytes[12 + 2 * FRAMES] = { 0x80, 11, (uint8_t)(seq >> 8), (uint8_t)seq };
 	struct dgram_addr a = host(from);
 
+	dgram_set_port(&a, (uint16_t)from_port);
 	put_be32(bytes + 4, seq * FRAMES);
 	put_be32(bytes + 8, ssrc);
 	receiver_datagram(&r, 0, false, &a, bytes, sizeof(bytes), now_ns);
@@ -96,7 +99,7 @@ static uint64_t senders(void)
 {
 	struct stats s = { .tool = NULL };
 
-	receiver_count(&r, &s);
+	receivercount_show(&r, &s);
 	return atomic_load(&r.counts.senders);
 }
 
@@ -220,6 +223,25 @@ static void answers(void)
 	end();
 }
 
+/* Where a sender is known to send from, so that floods do not keep it out: another port counts when the first is silent. */
+static void other_port(void)
+{
+	begin(4);
+	for (unsigned seq = 0; seq < 100; seq++) {
+		from_port = seq > 50 && seq % 2 ? 4001 : 4000;
+		say(1, 0xABC, seq);
+		pass(5 * MS);
+		CHECK_EQ(seq < 2 ? 4000 : dgram_port(&r.flows[0].from), 4000);
+	}
+	from_port = 4002;
+	pass(200 * MS);
+	say(1, 0xABC, 100);
+	CHECK_EQ(dgram_port(&r.flows[0].from), 4002);
+	CHECK_EQ(senders(), 1);
+	from_port = 4000;
+	end();
+}
+
 int main(void)
 {
 	CHECK_RUN(newcomer);
@@ -227,5 +249,6 @@ int main(void)
 	CHECK_RUN(brief);
 	CHECK_RUN(others_repairs);
 	CHECK_RUN(answers);
+	CHECK_RUN(other_port);
 	return check_end();
 }

@@ -23,25 +23,32 @@ struct sink {
 	atomic_uint_fast64_t n, wrong, repeats, joins, leaves, whole, held, bytes;
 	uint64_t hold_every; /* every so often there is no room once */
 	bool just_held;
+	atomic_bool is_full; /* there is no room at all */
 };
 
-static void on_join(void *user, unsigned sender, const struct dgram_addr *from)
+static enum err on_join(void *user, unsigned sender, const struct dgram_addr *from)
 {
 	struct sink *s = user;
 
 	(void)sender;
 	(void)from;
+	if (atomic_load(&s->is_full))
+		return ERR_AGAIN;
 	atomic_fetch_add(&s->joins, 1);
+	return ERR_OK;
 }
 
-static void on_leave(void *user, unsigned sender, bool whole)
+static enum err on_leave(void *user, unsigned sender, bool whole)
 {
 	struct sink *s = user;
 
 	(void)sender;
+	if (atomic_load(&s->is_full))
+		return ERR_AGAIN;
 	atomic_fetch_add(&s->leaves, 1);
 	if (whole)
 		atomic_fetch_add(&s->whole, 1);
+	return ERR_OK;
 }
 
 static enum err on_packet(void *user, unsigned sender, const struct packet *p)
@@ -49,6 +56,10 @@ static enum err on_packet(void *user, unsigned sender, const struct packet *p)
 	struct sink *s = user;
 
 	(void)sender;
+	if (atomic_load(&s->is_full)) {
+		atomic_fetch_add(&s->held, 1);
+		return ERR_AGAIN;
+	}
 	if (p->flags & PACKET_REPEAT) {
 		atomic_fetch_add(&s->repeats, 1);
 		return ERR_OK;
@@ -77,6 +88,8 @@ struct wire {
 	pthread_t thread;
 	atomic_bool quit;
 	uint64_t break_every_bytes; /* 0 never */
+	uint64_t stall_after_bytes; /* of the first connection: then nothing goes on, and nobody is told; 0 never */
+	int stalled[2];
 	atomic_uint_fast64_t breaks, back_bytes, max_breaks;
 };
 
@@ -112,6 +125,12 @@ static void carry(struct wire *w, int a, int b)
 				forth += (uint64_t)n;
 			else
 				atomic_fetch_add(&w->back_bytes, (uint64_t)n);
+			if (w->stall_after_bytes && forth > w->stall_after_bytes) {
+				w->stall_after_bytes = 0;
+				w->stalled[0] = a;
+				w->stalled[1] = b;
+				return;
+			}
 			/* What was just read goes down with the connection. */
 			if (w->break_every_bytes && forth > w->break_every_bytes && atomic_load(&w->breaks) < atomic_load(&w->max_breaks)) {
 				atomic_fetch_add(&w->breaks, 1);
@@ -137,9 +156,9 @@ static void *wire_run(void *user)
 		int a = accept(w->listen_fd, NULL, NULL), b = a < 0 ? -1 : tcp_socket(w->to, false);
 		if (b >= 0)
 			carry(w, a, b);
-		if (a >= 0)
+		if (a >= 0 && a != w->stalled[0])
 			close(a);
-		if (b >= 0)
+		if (b >= 0 && b != w->stalled[1])
 			close(b);
 	}
 	return NULL;
@@ -165,6 +184,9 @@ static void wire_end(struct wire *w)
 	atomic_store(&w->quit, true);
 	pthread_join(w->thread, NULL);
 	close(w->listen_fd);
+	for (int i = 0; i < 2; i++)
+		if (w->stalled[i])
+			close(w->stalled[i]);
 }
 
 /* ---- what sends ---- */
@@ -363,8 +385,130 @@ static void test_garbage(void)
 	linkrecv_release(&r);
 }
 
+/*
+ * A receiver that is full for longer than a silence lasts is not gone: its connection stays.  A way that swallows all is found out, in
+ * the middle of a message too.
+ */
+static void test_long_waits(void)
+{
+	struct sink full = { .is_full = true }, swallowed = { 0 };
+	struct linkrecv_events full_events = { .user = &full, .join = on_join, .packet = on_packet, .leave = on_leave }, swallowed_events = full_events;
+	static struct linkrecv r[2];
+	static struct linksend l[2];
+	struct err_why why = { 0 };
+	struct wire w;
+	int64_t begin_ns = clock_now_ns();
+
+	swallowed_events.user = &swallowed;
+	struct linkrecv_options ro[2] = { { .host = "127.0.0.1", .psk = key, .max_senders = 2, .events = full_events },
+		{ .host = "127.0.0.1", .max_senders = 2, .events = swallowed_events } };
+	CHECK_OK(linkrecv_open(&r[0], &ro[0], &why));
+	CHECK_OK(linkrecv_open(&r[1], &ro[1], &why));
+	wire_begin(&w, r[1].port, 0, 0);
+	w.stall_after_bytes = 300000;
+	struct linksend_options so[2] = { { .host = "127.0.0.1", .port = r[0].port, .psk = key }, { .host = "127.0.0.1", .port = w.port, .room_bytes = 32 << 20 } };
+	atomic_store(&full.is_full, false);
+	CHECK_OK(linksend_open(&l[0], &so[0], &why));
+	CHECK_OK(linksend_open(&l[1], &so[1], &why));
+	CHECK(begin_stream(&l[0]) && begin_stream(&l[1]));
+	while (!atomic_load(&full.joins) && clock_now_ns() - begin_ns < 5 * UNITS_NS_PER_S)
+		usleep(1000);
+	atomic_store(&full.is_full, true);
+	CHECK(send_all(&l[0], 100, small_length));
+	CHECK(send_all(&l[1], 384, large_length));
+	while (clock_now_ns() - begin_ns < LINK_SILENCE_NS + 2 * UNITS_NS_PER_S)
+		usleep(10000);
+	CHECK(atomic_load(&full.held) > 0);
+	atomic_store(&full.is_full, false);
+	CHECK_OK(linksend_finish(&l[0], 10 * UNITS_NS_PER_S, NULL, &why));
+	CHECK_EQ(atomic_load(&full.n), 100);
+	CHECK_EQ(atomic_load(&l[0].counts.connects), 1);
+	CHECK_OK(linksend_finish(&l[1], 5 * UNITS_NS_PER_S, NULL, &why));
+	CHECK_EQ(atomic_load(&swallowed.n), 384);
+	CHECK_EQ(atomic_load(&swallowed.wrong) + atomic_load(&full.wrong), 0);
+	CHECK_EQ(atomic_load(&l[1].counts.connects), 2);
+	for (int i = 0; i < 2; i++) {
+		linksend_release(&l[i]);
+		linkrecv_release(&r[i]);
+	}
+	wire_end(&w);
+}
+
+/* Who has said all, and knows that it arrived, does not come again as somebody new when another receiver takes the port. */
+static void test_done_is_done(void)
+{
+	struct sink first = { 0 }, second = { 0 };
+	struct linkrecv_options ro = { .host = "127.0.0.1", .max_senders = 2, .events = { .user = &first, .join = on_join, .packet = on_packet, .leave = on_leave } };
+	static struct linkrecv r;
+	static struct linksend l;
+	struct err_why why = { 0 };
+	char news[256] = "";
+
+	CHECK_OK(linkrecv_open(&r, &ro, &why));
+	struct linksend_options so = { .host = "127.0.0.1", .port = r.port };
+	CHECK_OK(linksend_open(&l, &so, &why));
+	CHECK(begin_stream(&l));
+	CHECK(send_all(&l, 10, small_length));
+	CHECK_OK(linksend_finish(&l, 10 * UNITS_NS_PER_S, NULL, &why));
+	CHECK(linksend_news(&l, news));
+	CHECK_STR(news, "connected");
+	ro.port = r.port;
+	linkrecv_release(&r);
+	ro.events.user = &second;
+	CHECK_OK(linkrecv_open(&r, &ro, &why));
+	/* It would be tried after 50 ms. */
+	usleep(400000);
+	CHECK(!linksend_news(&l, news));
+	CHECK_EQ(atomic_load(&second.joins), 0);
+	linksend_release(&l);
+	linkrecv_release(&r);
+}
+
+/* Comings and goings for which there is no room are not forgotten: they wait. */
+static void test_joins_wait(void)
+{
+	struct sink sink = { .is_full = true };
+	struct linkrecv_options ro = { .host = "127.0.0.1", .max_senders = 1, .events = { .user = &sink, .join = on_join, .packet = on_packet, .leave = on_leave } };
+	static struct linkrecv r;
+	struct err_why why = { 0 };
+
+	CHECK_OK(linkrecv_open(&r, &ro, &why));
+	for (int i = 0; i < 3; i++) {
+		static struct linksend l;
+		struct linksend_options so = { .host = "127.0.0.1", .port = r.port };
+
+		CHECK_OK(linksend_open(&l, &so, &why));
+		CHECK(begin_stream(&l));
+		CHECK(send_all(&l, 10, small_length));
+		if (!i) {
+			CHECK_EQ(linksend_finish(&l, 200000000, NULL, &why), ERR_PEER);
+			CHECK_EQ(atomic_load(&sink.joins), 0);
+			atomic_store(&sink.is_full, false);
+		}
+		CHECK_OK(linksend_finish(&l, 10 * UNITS_NS_PER_S, NULL, &why));
+		CHECK_EQ(atomic_load(&sink.n), 10);
+		atomic_store(&sink.n, 0);
+		CHECK_EQ(atomic_load(&sink.joins), i + 1);
+		/* It goes while there is no room, and its place is taken when there is. */
+		atomic_store(&sink.is_full, true);
+		linksend_release(&l);
+		usleep(50000);
+		CHECK_EQ(atomic_load(&sink.leaves), i);
+		atomic_store(&sink.is_full, false);
+	}
+	for (int64_t until_ns = clock_now_ns() + 5 * UNITS_NS_PER_S; atomic_load(&sink.leaves) < 3 && clock_now_ns() < until_ns;)
+		usleep(1000);
+	CHECK_EQ(atomic_load(&sink.leaves), 3);
+	CHECK_EQ(atomic_load(&sink.whole), 3);
+	CHECK_EQ(atomic_load(&sink.wrong), 0);
+	linkrecv_release(&r);
+}
+
 int main(void)
 {
+	CHECK_RUN(test_long_waits);
+	CHECK_RUN(test_done_is_done);
+	CHECK_RUN(test_joins_wait);
 	CHECK_RUN(test_plain);
 	CHECK_RUN(test_sealed);
 	CHECK_RUN(test_no_room);

@@ -209,6 +209,117 @@ static void test_sink_counts_an_underrun_and_waits_for_its_threshold(void)
 	livesink_release(&l);
 }
 
+/* n cycles in which as much comes as goes. */
+static void cycles(struct livesink *l, unsigned n)
+{
+	static const int16_t in[2 * 64];
+	int16_t out[2 * 64];
+
+	while (n--) {
+		CHECK_EQ(livesink_pull(l, out, 64), 64);
+		CHECK_EQ(livesink_write(l, (const uint8_t *)in, 64), ERR_OK);
+	}
+}
+
+static size_t waiting(struct livesink *l)
+{
+	return ring_fill(&l->ring) / l->frame_bytes;
+}
+
+/* The device stood still while a live stream went on: what piled up is not heard late from then on. */
+static void test_live_sink_skips_what_a_stall_piled_up(void)
+{
+	static const int16_t in[2 * 960];
+	struct livesink l;
+
+	make_sink(&l, 4 * UNITS_NS_PER_S / 750); /* 256 frames */
+	l.skips = true;
+	CHECK_EQ(livesink_write(&l, (const uint8_t *)in, 256), ERR_OK);
+	cycles(&l, 750 * 3);
+	CHECK_EQ(waiting(&l), 256);
+	CHECK_EQ(atomic_load(&l.counts.skipped_frames), 0);
+	/* What may be a wobble stays. */
+	CHECK_EQ(livesink_write(&l, (const uint8_t *)in, 32), ERR_OK);
+	cycles(&l, 750);
+	CHECK_EQ(waiting(&l), 288);
+	/* What waits for its turn between two bursts of 120 ms was needed. */
+	for (unsigned i = 0; i < 10; i++) {
+		int16_t out[2 * 64];
+		for (unsigned k = 0; k < 90; k++) {
+			CHECK_EQ(livesink_pull(&l, out, 64), 64);
+			for (unsigned j = 0; !k && j < 6; j++)
+				CHECK_EQ(livesink_write(&l, (const uint8_t *)in, 960), ERR_OK);
+		}
+	}
+	CHECK_EQ(atomic_load(&l.counts.skipped_frames), 0);
+	CHECK_EQ(livesink_write(&l, (const uint8_t *)in, 960), ERR_OK);
+	cycles(&l, 750);
+	CHECK_EQ(waiting(&l), 256);
+	CHECK_EQ(atomic_load(&l.counts.skipped_frames), 960 + 32);
+	CHECK_EQ(atomic_load(&l.counts.underruns), 0);
+	livesink_release(&l);
+}
+
+/* Silence for n cycles, then what the threshold is, and it plays again. */
+static void run_dry(struct livesink *l, unsigned n)
+{
+	static const int16_t in[2 * 6400];
+	int16_t out[2 * 64];
+	uint64_t played;
+
+	CHECK_EQ(waiting(l) < 64, true);
+	while (n--)
+		CHECK_EQ(livesink_pull(l, out, 64), 64);
+	played = atomic_load(&l->counts.played_frames);
+	CHECK_EQ(livesink_write(l, (const uint8_t *)in, l->threshold_frames - waiting(l) - 1), ERR_OK);
+	CHECK_EQ(livesink_pull(l, out, 64), 64);
+	CHECK_EQ(atomic_load(&l->counts.played_frames), played);
+	CHECK_EQ(livesink_write(l, (const uint8_t *)in, 1), ERR_OK);
+	while (waiting(l) >= 64)
+		CHECK_EQ(livesink_pull(l, out, 64), 64);
+}
+
+/* Of a live stream: what comes at once, and what the device needs; more each time it was too little, but not for a pause, and not without end. */
+static void test_live_sink_finds_its_threshold(void)
+{
+	struct livesink l;
+	unsigned ms[] = { 32, 42, 42, 52, 62, 72, 82, 92, 100, 100, 100 };
+
+	make_sink(&l, UNITS_NS_PER_S / 50);
+	livesink_adapt(&l);
+	CHECK_EQ(l.threshold_frames, 960);
+	livesink_expect(&l, 96); /* 2 ms */
+	livesink_expect(&l, 96);
+	CHECK_EQ(l.threshold_frames, 1056);
+	CHECK_EQ(livesink_write(&l, (const uint8_t[4 * 1056]){ 0 }, 1056), ERR_OK);
+	for (int i = 0; i < 16; i++)
+		CHECK_EQ(livesink_pull(&l, (int16_t[128]){ 0 }, 64), 64);
+	CHECK_EQ(atomic_load(&l.counts.underruns), 0);
+	/* 10 ms each time; the third time nothing comes for a third of a second. */
+	for (unsigned i = 0; i < ARRAY_LEN(ms); i++) {
+		run_dry(&l, i == 2 ? 250 : 3);
+		CHECK_EQ(l.threshold_frames, 48 * ms[i]);
+	}
+	CHECK_EQ(atomic_load(&l.counts.underruns), ARRAY_LEN(ms));
+	livesink_release(&l);
+	/* What was asked for stays. */
+	make_sink(&l, UNITS_NS_PER_S / 50);
+	livesink_expect(&l, 96);
+	CHECK_EQ(livesink_write(&l, (const uint8_t[4 * 960]){ 0 }, 960), ERR_OK);
+	for (int i = 0; i < 15; i++)
+		CHECK_EQ(livesink_pull(&l, (int16_t[128]){ 0 }, 64), 64);
+	run_dry(&l, 3);
+	CHECK_EQ(l.threshold_frames, 960);
+	livesink_release(&l);
+	/* A device that takes 43 ms at a time needs two of them. */
+	struct live_format slow = { .rate_hz = 48000, .channels = 2, .sample = SAMPLE_S16, .block_frames = 2048, .device = "test" };
+	struct err_why why;
+	CHECK_EQ(livesink_init(&l, &slow, UNITS_NS_PER_S / 50, 0, &why), ERR_OK);
+	livesink_adapt(&l);
+	CHECK_EQ(l.threshold_frames, 4096);
+	livesink_release(&l);
+}
+
 /* ---- the clock ---- */
 
 /* A device 100 ppm slow, with callbacks up to 5 ms late: the line finds the rate, never goes back, and stays within the jitter. */
@@ -258,6 +369,8 @@ int main(void)
 	CHECK_RUN(test_stop_ends_a_wait);
 	CHECK_RUN(test_sink_plays_all_and_says_so);
 	CHECK_RUN(test_sink_counts_an_underrun_and_waits_for_its_threshold);
+	CHECK_RUN(test_live_sink_skips_what_a_stall_piled_up);
+	CHECK_RUN(test_live_sink_finds_its_threshold);
 	CHECK_RUN(test_clock_fit);
 	CHECK_RUN(test_clock_fit_begins_anew);
 	return check_end();
