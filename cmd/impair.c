@@ -142,6 +142,8 @@ static void take_wishes(struct impair *self)
 		take_stalls(self, w->stalls);
 	if (w->drift)
 		take_drift(self, w->drift);
+	(void)plain_ns(self, "--deadline", &w->deadline);
+	(void)plain_ns(self, "--duration", &w->duration);
 	if (w->burst && !(c->loss > 0))
 		tool_usage(&self->tool, "--burst", "nothing is lost without --loss");
 	if (select_check(&w->tracks, &self->why))

@@ -216,6 +216,33 @@ grep()
 	fi
 }
 
+# ---- what a tool says of itself ----
+
+# figure FILE KEY: what the newest whole line of --stats-file has under KEY; nothing where there is none yet.
+figure()
+{
+	sed -n 's/^{.*"'"$2"'": \([-0-9.]*\)[,}].*/\1/p' "$1" 2>/dev/null | tail -n 1
+}
+
+# figures FILE KEY…: several, a space between.
+figures()
+{
+	local file=$1 key all=
+	shift
+	for key; do
+		all="$all${all:+ }$(figure "$file" "$key")"
+	done
+	echo "$all"
+}
+
+# reached FILE KEY LEAST: it is that much by now.
+reached()
+{
+	local n
+	n=$(figure "$1" "$2")
+	[ -n "$n" ] && [ "${n%.*}" -ge "$3" ]
+}
+
 # ---- data ----
 
 # json FILE EXPRESSION: a Python expression over d, the last JSON object of FILE (- is stdin): json x.json 'd["tracks"][0]["name"]'

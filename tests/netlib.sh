@@ -41,54 +41,29 @@ udp_dropped()
 	awk -v port=":$(printf '%04X' "$1")" '$2 ~ port "$" { n += $NF } END { print n + 0 }' /proc/net/udp /proc/net/udp6
 }
 
-# ---- what a tool says of itself ----
-
-# figure FILE KEY: what the newest whole line of --stats-file has under KEY; nothing where there is none yet.
-figure()
-{
-	sed -n 's/^{.*"'"$2"'": \([-0-9.]*\)[,}].*/\1/p' "$1" 2>/dev/null | tail -n 1
-}
-
-# figures FILE KEY…: several, a space between.
-figures()
-{
-	local file=$1 key all=
-	shift
-	for key; do
-		all="$all${all:+ }$(figure "$file" "$key")"
-	done
-	echo "$all"
-}
-
-# reached FILE KEY LEAST: it is that much by now.
-reached()
-{
-	local n
-	n=$(figure "$1" "$2")
-	[ -n "$n" ] && [ "${n%.*}" -ge "$3" ]
-}
-
 # ---- netrecv ----
 
 # hear OPTION… [URL]: netrecv in the background as $receiver: out.weir, err, stats.  It listens on port 5004 when this returns, whatever
 # the URL or the description says beside that.
 hear()
 {
+	local listens=udp_bound
+	case ${!#} in weir://*) listens=tcp_listens ;; esac
 	netrecv --stats=0.05 --stats-file stats "$@" >out.weir 2>err &
 	receiver=$!
-	wait_for 10 hears
-}
-
-hears()
-{
-	kill -0 "$receiver" 2>/dev/null || fail "netrecv has ended: $(cat err)"
-	udp_bound 5004 || tcp_listens 5004
+	wait_for 10 eval "$listens 5004 || { kill -0 $receiver 2>/dev/null || fail \"netrecv has ended: \$(cat err)\"; false; }"
 }
 
 # heard KEY LEAST
 heard()
 {
 	reached stats "$@"
+}
+
+# all_left: somebody was heard, and nobody is there any more.
+all_left()
+{
+	heard received 1 && [ "$(figure stats senders)" = 0 ]
 }
 
 # stop: asks it to end, and looks at how it did.
@@ -148,6 +123,13 @@ sends()
 	[ -e "$lib_scratch/vclock.so" ] || "${CC:-cc}" -O2 -shared -fPIC -o "$lib_scratch/vclock.so" "$TOP/tests/pipeline/vclock.c"
 	VCLOCK_OUT=$1.sent ASAN_OPTIONS=verify_asan_link_order=0${ASAN_OPTIONS:+:$ASAN_OPTIONS} LD_PRELOAD=$lib_scratch/vclock.so \
 		timeout 60 netsend "${@:2}"
+}
+
+# replay NAME OPTION…: netrecv hears what `sends NAME` sent, in no time: out.weir, err, stats.  less='EXPRESSION': without some of it (rtp.py).
+replay()
+{
+	rtp pcap "$1.sent" "$1.pcap" "${less-False}"
+	netrecv --stats=60 --stats-file stats --replay "$1.pcap" "${@:2}" >out.weir 2>err || fail "$(cat err)"
 }
 
 # says FILE EXPRESSION VALUE: of what was recorded or sent, by rtp.py.

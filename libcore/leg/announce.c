@@ -1,6 +1,7 @@
 #include "leg/announce.h"
 
 #include "leg/sessionfile.h"
+#include "net/sdpwrite.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,16 +96,17 @@ enum err announce_tell(struct announce *a, struct err_why *why)
 	char *text = malloc(SDP_MAX_BYTES);
 	enum err e = d && text ? ERR_OK : err_say(why, ERR_NOMEM, "--announce", "%s", err_text(ERR_NOMEM));
 
+	a->version++;
 	for (unsigned i = 0; i < a->sender->n_to && !e; i++) {
 		struct announce_session *s = &a->sessions[i];
-		struct sessionfile f = { .to = i, .id = 1 + i, .version = 1 + a->n_sent };
+		struct sessionfile f = { .to = i, .id = 1 + i, .version = a->version };
 
 		if (!s->is_open && (e = open_session(a, i, why)))
 			break;
 		if (s->text)
 			send_one(s, true);
 		sessionfile_describe(a->sender, &f, d);
-		s->n_bytes = sdp_write(d, text, SDP_MAX_BYTES);
+		s->n_bytes = sdpwrite_text(d, text, SDP_MAX_BYTES);
 		free(s->text);
 		if (!(s->text = strndup(text, s->n_bytes))) {
 			e = err_say(why, ERR_NOMEM, "--announce", "%s", err_text(ERR_NOMEM));

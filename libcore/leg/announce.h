@@ -29,7 +29,8 @@ struct announce {
 	struct sender *sender;
 	struct announce_session sessions[SENDER_MAX_URLS];
 	int64_t next_ns;
-	unsigned n_sent;
+	unsigned n_sent;              /* of this description */
+	unsigned version;             /* of it: each is newer than those before */
 	bool is_on, is_said;
 };
 

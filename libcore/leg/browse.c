@@ -1,5 +1,6 @@
 #include "leg/browse.h"
 
+#include "base/units.h"
 #include "media/avahi.h"
 #include "net/sap.h"
 #include "net/sdp.h"
@@ -19,10 +20,13 @@
 #include <unistd.h>
 
 #define MAX_FOUND 1024u
+#define LOOK_NS UNITS_NS_PER_S
+#define MAX_OF_HOST 256u              /* that one host announces: it cannot fill the list */
 
 struct found {
 	uint16_t hash;
 	uint8_t origin[16];
+	struct dgram_addr from;       /* who said so, by SAP */
 	char name[128], url[256];     /* of one that mDNS found: hash 0 */
 };
 
@@ -35,8 +39,11 @@ struct browse {
 	pthread_mutex_t lock;         /* mDNS finds in a thread of its own */
 	struct found found[MAX_FOUND];
 	unsigned n_found;
+	bool said_full;
 	struct sdp *sdp;
 	char *text;
+	enum err failed;              /* what was to be written was not */
+	struct err_why why;
 };
 
 /* A session to print, wherever it was found. */
@@ -80,33 +87,39 @@ static void print_json(const struct session *s)
 		print_field("sdp", s->sdp, true);
 }
 
-static void print_session(const struct browse *b, const struct session *s)
+static void print_session(struct browse *b, const struct session *s)
 {
 	if (b->o->json)
 		print_json(s);
 	else
 		print_text(s);
-	fflush(stdout);
+	if (fflush(stdout) && !b->failed)
+		b->failed = errno == EPIPE ? ERR_GONE : err_sys(&b->why, "<stdout>");
 }
 
 /* ---- SAP ---- */
 
-/* Known already?  If not it is now; what does not fit is passed over. */
-static bool is_known(struct browse *b, const struct found *f)
+/* Is it new, and is there a place for it?  What does not fit is passed over, and that is said. */
+static bool is_new(struct browse *b, const struct found *f)
 {
+	unsigned of_host = 0;
+
 	for (unsigned i = 0; i < b->n_found; i++) {
 		const struct found *g = &b->found[i];
 
 		if (g->hash == f->hash && !memcmp(g->origin, f->origin, sizeof(f->origin)) && !strcmp(g->name, f->name) && !strcmp(g->url, f->url))
-			return true;
+			return false;
+		of_host += f->from.n_bytes && g->from.n_bytes && dgram_same_host(&f->from, &g->from);
 	}
-	if (b->n_found == MAX_FOUND)
+	if (b->n_found < MAX_FOUND && of_host < MAX_OF_HOST)
 		return true;
-	b->found[b->n_found++] = *f;
+	if (!b->said_full)
+		tool_warn(b->tool, "announcements", "more than %u, or %u of one host: the others are not shown", MAX_FOUND, MAX_OF_HOST);
+	b->said_full = true;
 	return false;
 }
 
-static void write_file(const struct browse *b, const char *name, const char *text, size_t n_bytes)
+static void write_file(struct browse *b, const char *name, const char *text, size_t n_bytes)
 {
 	char path[512], clean[128];
 	size_t n = 0;
@@ -120,12 +133,17 @@ static void write_file(const struct browse *b, const char *name, const char *tex
 		tool_warn(b->tool, path, "%s", errno == EEXIST ? "is there already: -y replaces it" : strerror(errno));
 		return;
 	}
-	if (write(fd, text, n_bytes) != (ssize_t)n_bytes)
-		tool_warn(b->tool, path, "not written whole");
-	close(fd);
+	ssize_t done = write(fd, text, n_bytes);
+	if (close(fd) || done != (ssize_t)n_bytes) {
+		/* Half a description is worse than none. */
+		if (!b->failed)
+			b->failed = done >= 0 && done < (ssize_t)n_bytes ? err_say(&b->why, ERR_SYS, path, "cannot be written whole") : err_sys(&b->why, path);
+		unlink(path);
+	}
 }
 
-static void take_sdp(struct browse *b, const struct sap *sap, const struct dgram_addr *from)
+/* Returns: it describes something that can be heard, and was shown. */
+static bool take_sdp(struct browse *b, const struct sap *sap, const struct dgram_addr *from)
 {
 	char url[400], address[DGRAM_TEXT_BYTES];
 	struct err_why why;
@@ -134,7 +152,7 @@ static void take_sdp(struct browse *b, const struct sap *sap, const struct dgram
 	unsigned n_flows = 0;
 
 	if (sdp_parse(b->sdp, sap->payload, sap->payload_bytes, "SAP", &why))
-		return;
+		return false;
 	for (unsigned i = 0; i < b->sdp->n_media; i++) {
 		const struct sdp_format *g = b->sdp->media[i].is_audio && b->sdp->media[i].is_rtp ? sdp_choose(&b->sdp->media[i]) : NULL;
 
@@ -145,7 +163,7 @@ static void take_sdp(struct browse *b, const struct sap *sap, const struct dgram
 		}
 	}
 	if (!f)
-		return;
+		return false;
 	snprintf(url, sizeof(url), m->address.is_ip6 ? "%s://[%s]:%u?pt=%u&codec=%s&rate=%u&channels=%u" : "%s://%s:%u?pt=%u&codec=%s&rate=%u&channels=%u",
 		m->is_secure ? "srtp" : "rtp", m->address.host, m->port, f->pt, rtp_codec_name(f->rtp.codec), f->rtp.clock_hz, f->rtp.channels);
 	memcpy(b->text, sap->payload, sap->payload_bytes);
@@ -155,6 +173,7 @@ static void take_sdp(struct browse *b, const struct sap *sap, const struct dgram
 	print_session(b, &s);
 	if (b->o->folder)
 		write_file(b, b->sdp->name, sap->payload, sap->payload_bytes);
+	return true;
 }
 
 static void take_datagram(struct browse *b, const struct dgram_in *in)
@@ -166,13 +185,15 @@ static void take_datagram(struct browse *b, const struct dgram_in *in)
 		return;
 	f.hash = sap.hash;
 	memcpy(f.origin, sap.origin, sap.is_ip6 ? 16 : 4);
+	f.from = in->from;
 	pthread_mutex_lock(&b->lock);
-	if (!sap.is_delete && !is_known(b, &f))
-		take_sdp(b, &sap, &in->from);
+	/* Only what is shown takes a place. */
+	if (!sap.is_delete && is_new(b, &f) && take_sdp(b, &sap, &in->from))
+		b->found[b->n_found++] = f;
 	pthread_mutex_unlock(&b->lock);
 }
 
-static enum err open_sockets(struct browse *b, struct err_why *why)
+static enum err open_sockets(struct browse *b, bool has_mdns, struct err_why *why)
 {
 	static const char *const groups[] = { SAP_LOCAL_IP4, SAP_GLOBAL_IP4, SAP_LINK_IP6, SAP_SITE_IP6 };
 	struct dgram_options o = { .iface = b->o->iface, .ttl = -1, .join = true, .share = true };
@@ -189,6 +210,8 @@ static enum err open_sockets(struct browse *b, struct err_why *why)
 		if (!first.err)
 			first = one;
 	}
+	if (!b->n_sockets && !has_mdns)
+		return err_say(why, ERR_SYS, "--browse", "no announcement can be heard: %s", first.reason);
 	if (!b->n_sockets)
 		tool_warn(b->tool, "SAP", "no group can be joined: %s", first.reason);
 	return dgram_batch_init(&b->batch, 16, SAP_MAX_READ_BYTES, why);
@@ -222,8 +245,10 @@ static void take_service(void *user, const struct avahi_service *a, bool gone)
 	struct session s = { .name = a->name, .url = url, .codec = text_of(a, "codec"), .via = "mDNS", .from = a->host,
 		.rate_hz = (uint32_t)strtoul(text_of(a, "rate"), NULL, 10), .channels = (unsigned)strtoul(text_of(a, "channels"), NULL, 10), .n_flows = 1 };
 	pthread_mutex_lock(&b->lock);
-	if (!is_known(b, &f))
+	if (is_new(b, &f)) {
+		b->found[b->n_found++] = f;
 		print_session(b, &s);
+	}
 	pthread_mutex_unlock(&b->lock);
 }
 
@@ -236,11 +261,13 @@ static enum err listen_until(struct browse *b, int64_t until_ns, struct err_why 
 
 	for (unsigned i = 0; i < b->n_sockets; i++)
 		p[i] = (struct pollfd){ .fd = b->sockets[i].fd, .events = POLLIN };
-	while (!tool_stop) {
+	while (!tool_stop && !b->failed) {
 		int64_t left_ns = until_ns - clock_now_ns();
 
 		if (left_ns <= 0)
 			break;
+		/* mDNS finds, and may fail to write, in a thread of its own. */
+		left_ns = left_ns < LOOK_NS ? left_ns : LOOK_NS;
 		if (poll(p, b->n_sockets, (int)(left_ns / 1000000 + 1)) < 0 && errno != EINTR)
 			return err_sys(why, "poll");
 		for (unsigned i = 0; i < b->n_sockets; i++) {
@@ -280,8 +307,11 @@ enum err browse_run(struct tool *t, const struct browse_options *o, struct err_w
 	(void)take_service;
 	(void)without;
 #endif
-	if (!(e = open_sockets(b, why)))
+	if (!(e = open_sockets(b, services, why))) {
+		if (isatty(STDERR_FILENO) && !t->quiet)
+			tool_warn(t, "--browse", "listening for %.0f s; most sessions are announced every 30 s", (double)o->limit_ns / UNITS_NS_PER_S);
 		e = listen_until(b, clock_now_ns() + o->limit_ns, why);
+	}
 #ifdef WEIR_HAVE_AVAHI
 	avahi_close(services);
 #else
@@ -289,6 +319,8 @@ enum err browse_run(struct tool *t, const struct browse_options *o, struct err_w
 #endif
 	for (unsigned i = 0; i < b->n_sockets; i++)
 		dgram_close(&b->sockets[i]);
+	if (!e && (e = b->failed))
+		*why = b->why;
 	dgram_batch_release(&b->batch);
 	pthread_mutex_destroy(&b->lock);
 out:

@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/errqueue.h>
+#include <linux/sock_diag.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <poll.h>
@@ -238,6 +239,8 @@ static enum err set_receiving(struct dgram *d, const struct dgram_options *o, st
 
 	if (o->share && (e = set(d->fd, SOL_SOCKET, SO_REUSEADDR, 1, d->name, why)))
 		return e;
+	if (o->twin && (e = set(d->fd, SOL_SOCKET, SO_REUSEPORT, 1, d->name, why)))
+		return e;
 	/* Others' groups on the same port are not for us. */
 	if ((e = ip6 ? set(d->fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0, d->name, why) : set(d->fd, IPPROTO_IP, IP_MULTICAST_ALL, 0, d->name, why)) && why && why->sys_errno != ENOPROTOOPT)
 		return e;
@@ -319,6 +322,17 @@ enum err dgram_local(const struct dgram *d, struct dgram_addr *a, struct err_why
 {
 	a->n_bytes = sizeof(a->ip6);
 	return getsockname(d->fd, &a->any, &a->n_bytes) ? err_sys(why, d->name) : ERR_OK;
+}
+
+bool dgram_memory(const struct dgram *d, struct dgram_memory *m)
+{
+	uint32_t v[SK_MEMINFO_VARS];
+	socklen_t n_bytes = sizeof(v);
+
+	if (getsockopt(d->fd, SOL_SOCKET, SO_MEMINFO, v, &n_bytes) || n_bytes <= SK_MEMINFO_DROPS * sizeof(v[0]))
+		return false;
+	*m = (struct dgram_memory){ v[SK_MEMINFO_RMEM_ALLOC], v[SK_MEMINFO_RCVBUF], v[SK_MEMINFO_DROPS] };
+	return true;
 }
 
 /* ---- receiving ---- */

@@ -34,6 +34,7 @@ struct dgram_options {
 	const char *iface;           /* multicast, and IPv6 link-local, go out and come in here; NULL or "": the system's choice */
 	int ttl;                     /* hops of what is sent: multicast and unicast; −1: the system's (1 for multicast) */
 	bool no_loop;                /* multicast that is sent is not heard on this host */
+	bool twin;                   /* a second socket of ours is bound to the same port: SO_REUSEPORT, see dgramfilter_steer() */
 	bool share;                  /* others may bind the same port: every socket gets multicast */
 	bool join;                   /* `local` is a group: join it */
 	const struct dgram_addr *sources; /* with join: only from these (RFC 4607), n_sources of them */
@@ -70,6 +71,15 @@ void dgram_close(struct dgram *d);
 
 /* Send to and hear from one peer only; then an unreachable peer is an error of the next send.  Role: control. */
 enum err dgram_connect(struct dgram *d, const struct dgram_addr *peer, struct err_why *why) WEIR_MUSTUSE;
+
+/* What the kernel holds for it. */
+struct dgram_memory {
+	uint32_t used_bytes, room_bytes; /* of datagrams that came, with what the kernel needs to describe them */
+	uint32_t n_dropped;              /* since it was opened: no room, refused by a filter, a wrong checksum; turns over */
+};
+
+/* Returns: false: the system does not say.  Role: any. */
+bool dgram_memory(const struct dgram *d, struct dgram_memory *m);
 
 /* What it is bound to. */
 enum err dgram_local(const struct dgram *d, struct dgram_addr *a, struct err_why *why) WEIR_MUSTUSE;

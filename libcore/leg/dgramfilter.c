@@ -3,15 +3,10 @@
 #include "base/bytes.h"
 #include "base/units.h"
 
-#include <linux/sock_diag.h>
 #include <string.h>
 
-#ifndef SO_MEMINFO
-#define SO_MEMINFO 55
-#endif
-
 #define WINDOW_NS (UNITS_NS_PER_S / 10)
-#define WINDOW_STRANGERS 512u            /* so many at once end a window early */
+#define WINDOW_STRANGERS 256u            /* so many at once end a window early */
 #define READ_PACKETS 64u           /* at once */
 #define DATAGRAM_MEMORY_BYTES 4352u      /* that the kernel counts for one of 2 KiB: a page, and what describes it */
 #define SHORTEST_NS 50000                /* that rates are told from */
@@ -23,6 +18,8 @@
 #define WHOLE UINT32_MAX
 #define BUCKET_FACTOR 0x9E3779B1u        /* 2^32 over the golden ratio: Fibonacci hashing, of what is a secret's multiple already */
 #define IP6_HEADER_NIBBLE 0x60
+#define IP4_HEADER_BYTES 20u
+#define IP6_HEADER_BYTES 40u
 #define UDP_HEADER_BYTES 8u
 
 static uint64_t next_random(uint64_t *state)
@@ -141,18 +138,22 @@ static void put_jump(struct assembler *a, unsigned how, uint32_t k, unsigned if_
 }
 
 #define NET(offset) ((uint32_t)SKF_NET_OFF + (offset))
-#define PASS (BPF_RET | BPF_K), UINT32_MAX
-#define REFUSE (BPF_RET | BPF_K), 0
+#define PASS UINT32_MAX                  /* so many bytes of it: all */
+#define REFUSE 0
 
-/* Who sent it: the host's number in X and in M[0]. */
-static void put_host(struct assembler *a, uint32_t factor)
+/* Who sent it: the host's number in M[0], the UDP port in M[1].  One who sends IP options or extension headers is not known. */
+static void put_source(struct assembler *a, uint32_t factor)
 {
 	put(a, BPF_LD | BPF_B | BPF_ABS, NET(0));
 	put(a, BPF_ALU | BPF_AND | BPF_K, 0xF0);
-	put_jump(a, BPF_JEQ, IP6_HEADER_NIBBLE, 3, 0);
+	put_jump(a, BPF_JEQ, IP6_HEADER_NIBBLE, 5, 0);
+	put(a, BPF_LD | BPF_H | BPF_ABS, NET(IP4_HEADER_BYTES));
+	put(a, BPF_ST, 1);
 	put(a, BPF_LD | BPF_W | BPF_ABS, NET(12));
 	put(a, BPF_ALU | BPF_MUL | BPF_K, factor);
-	put(a, BPF_JMP | BPF_JA, 2 + 4 * 3);
+	put(a, BPF_JMP | BPF_JA, 4 + 4 * 3);
+	put(a, BPF_LD | BPF_H | BPF_ABS, NET(IP6_HEADER_BYTES));
+	put(a, BPF_ST, 1);
 	put(a, BPF_LD | BPF_W | BPF_ABS, NET(8));
 	put(a, BPF_ALU | BPF_MUL | BPF_K, factor);
 	for (uint32_t i = 12; i < 24; i += 4) {
@@ -162,13 +163,13 @@ static void put_host(struct assembler *a, uint32_t factor)
 		put(a, BPF_ALU | BPF_MUL | BPF_K, factor);
 	}
 	put(a, BPF_ST, 0);
-	put(a, BPF_MISC | BPF_TAX, 0);
 }
 
-/* Those who are known pass.  Jumps reach 255 instructions far, so there are several ends. */
-static void put_known(struct assembler *a, const struct dgramfilter_known *k)
+/* Those who are known: the program ends with `what`.  Jumps reach 255 instructions far, so there are several ends. */
+static void put_known(struct assembler *a, const struct dgramfilter_known *k, uint32_t what)
 {
-	put(a, BPF_LD | BPF_H | BPF_ABS, 0);
+	put(a, BPF_LDX | BPF_MEM, 0);
+	put(a, BPF_LD | BPF_MEM, 1);
 	put(a, BPF_ALU | BPF_XOR | BPF_X, 0);
 	put(a, BPF_ALU | BPF_MUL | BPF_K, k->factor);
 	put(a, BPF_ALU | BPF_RSH | BPF_K, 1);
@@ -176,7 +177,7 @@ static void put_known(struct assembler *a, const struct dgramfilter_known *k)
 		n = k->n - i < 200 ? k->n - i : 200;
 		for (unsigned j = 0; j < n; j++)
 			put_jump(a, BPF_JEQ, k->keys[i + j], n - 1 - j, j + 1 == n);
-		put(a, PASS);
+		put(a, BPF_RET | BPF_K, what);
 	}
 }
 
@@ -202,7 +203,7 @@ static void put_buckets(struct assembler *a, const uint32_t *hot)
 	}
 	put(a, BPF_ALU | BPF_RSH | BPF_X, 0);
 	put_jump(a, BPF_JSET, 1, 1, 0);
-	put(a, PASS);
+	put(a, BPF_RET | BPF_K, PASS);
 }
 
 /* Of the hot ones a share: of RTCP by chance, of RTP by what a run of four packets of an SSRC has in common. */
@@ -221,27 +222,38 @@ static void put_share(struct assembler *a, uint32_t share, uint32_t seed)
 	put(a, BPF_ALU | BPF_XOR | BPF_X, 0);
 	put(a, BPF_ALU | BPF_MUL | BPF_K, (seed >> 7) * BUCKET_FACTOR | 1);
 	put_jump(a, BPF_JGT, share, 0, 1);
-	put(a, REFUSE);
-	put(a, PASS);
+	put(a, BPF_RET | BPF_K, REFUSE);
+	put(a, BPF_RET | BPF_K, PASS);
 }
 
 static unsigned assemble(struct dgramfilter *f)
 {
-	struct assembler a = { .at = f->program };
+	struct assembler a = { .at = f->known->program };
 
 	/* Not RTP nor RTCP of version 2: of no use to anybody.  One too short to be looked at is refused by the kernel itself. */
 	put(&a, BPF_LD | BPF_B | BPF_ABS, UDP_HEADER_BYTES);
 	put(&a, BPF_ALU | BPF_AND | BPF_K, 0xC0);
 	put_jump(&a, BPF_JEQ, 0x80, 1, 0);
-	put(&a, REFUSE);
+	put(&a, BPF_RET | BPF_K, REFUSE);
 	put(&a, BPF_LD | BPF_LEN, 0);
 	put_jump(&a, BPF_JGT, UDP_HEADER_BYTES + f->most_bytes, 0, 1);
-	put(&a, REFUSE);
-	put_host(&a, f->known->factor);
-	put_known(&a, f->known);
+	put(&a, BPF_RET | BPF_K, REFUSE);
+	put_source(&a, f->known->factor);
+	put_known(&a, f->known, PASS);
 	put_buckets(&a, f->hot);
 	put_share(&a, f->share, (uint32_t)next_random(&f->random));
 	return a.n;
+}
+
+bool dgramfilter_steer(const struct dgram *first, struct dgramfilter_known *known)
+{
+	struct assembler a = { .at = known->program };
+
+	put_source(&a, known->factor);
+	put_known(&a, known, 0);
+	put(&a, BPF_RET | BPF_K, 1);
+	const struct sock_fprog program = { .len = (unsigned short)a.n, .filter = known->program };
+	return !setsockopt(first->fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program));
 }
 
 /* ---- on and off ---- */
@@ -250,17 +262,17 @@ static void detach(struct dgramfilter *f)
 {
 	int ignored = 0;
 
-	(void)setsockopt(f->fd, SOL_SOCKET, SO_DETACH_FILTER, &ignored, sizeof(ignored));
+	(void)setsockopt(f->d->fd, SOL_SOCKET, SO_DETACH_FILTER, &ignored, sizeof(ignored));
 	f->is_on = false;
 }
 
 static void turn_on(struct dgramfilter *f, int64_t now_ns)
 {
-	struct sock_fprog program = { .filter = f->program };
+	struct sock_fprog program = { .filter = f->known->program };
 
 	dgramfilter_account(f);
 	program.len = (unsigned short)assemble(f);
-	if (setsockopt(f->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program))) {
+	if (setsockopt(f->d->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program))) {
 		/* The kernel has no memory for it, or does not allow it.  One that was there before knows too few. */
 		f->again_ns = now_ns + AGAIN_NS;
 		if (f->is_on)
@@ -279,24 +291,23 @@ static void turn_off(struct dgramfilter *f)
 	memset(f->hot, 0, sizeof(f->hot));
 }
 
-void dgramfilter_init(struct dgramfilter *f, const struct dgram *d, const struct dgramfilter_known *known, uint32_t most_bytes, uint64_t seed,
+void dgramfilter_init(struct dgramfilter *f, const struct dgram *d, struct dgramfilter_known *known, uint32_t most_bytes, uint64_t seed,
 	int64_t now_ns)
 {
-	*f = (struct dgramfilter){ .known = known, .fd = d->fd, .most_bytes = most_bytes, .random = seed, .share = WHOLE, .window_ns = now_ns, .last_ns = now_ns };
+	*f = (struct dgramfilter){ .known = known, .d = d, .most_bytes = most_bytes, .random = seed, .share = WHOLE, .window_ns = now_ns, .last_ns = now_ns };
 }
 
 void dgramfilter_account(struct dgramfilter *f)
 {
-	uint32_t m[SK_MEMINFO_VARS];
-	socklen_t n_bytes = sizeof(m);
+	struct dgram_memory m;
 
-	if (getsockopt(f->fd, SOL_SOCKET, SO_MEMINFO, m, &n_bytes) || n_bytes <= SK_MEMINFO_DROPS * sizeof(m[0]))
+	if (!dgram_memory(f->d, &m))
 		return;
-	uint32_t n = m[SK_MEMINFO_DROPS] - f->drops, room = m[SK_MEMINFO_RCVBUF], read = room / 4 + READ_PACKETS * DATAGRAM_MEMORY_BYTES;
-	f->drops = m[SK_MEMINFO_DROPS];
+	uint32_t n = m.n_dropped - f->drops, room = m.room_bytes, read = room / 4 + READ_PACKETS * DATAGRAM_MEMORY_BYTES;
+	f->drops = m.n_dropped;
 	/* One read gives back no more than this (a quarter of the room may have been owed from before): so if it was full, it still holds the rest. */
 	uint32_t least = room > read + room / 16 ? room - read : room / 16;
-	if (f->is_on && m[SK_MEMINFO_RMEM_ALLOC] < least)
+	if (f->is_on && m.used_bytes < least)
 		f->n_filtered += n;
 	else
 		f->n_overflowed += n;

@@ -8,6 +8,9 @@
  * two in sequence prove a sender; of RTCP each by itself.  So a newcomer is heard at once, or, if the flood comes from his own host or from
  * everywhere, after a while.
  *
+ * Those who are known may have a socket of their own besides, on the same port (dgramfilter_steer()): then what strangers send can never fill the
+ * buffer that the others need, not even in the moment before a flood is noticed.
+ *
  * The kernel counts what a filter refused together with what found no room.  They are told apart by how full the buffer is
  * before each read: only reading empties it, so if it is not nearly full then, it was not in between.
  */
@@ -32,12 +35,13 @@ struct dgramfilter_known {
 	unsigned n_next, n_told;         /* of a list that is being made, and the last one as it was told */
 	uint32_t next[DGRAMFILTER_MAX_KNOWN], told[DGRAMFILTER_MAX_KNOWN];
 	uint32_t version;                /* of keys */
+	struct sock_filter program[DGRAMFILTER_PROGRAM]; /* the last one that was made of them */
 };
 
 /* One socket's. */
 struct dgramfilter {
-	const struct dgramfilter_known *known;
-	int fd;
+	struct dgramfilter_known *known;
+	const struct dgram *d;
 	uint32_t most_bytes;
 	bool is_on;                      /* the kernel has it */
 	uint64_t random;
@@ -56,7 +60,6 @@ struct dgramfilter {
 	uint64_t n_filtered;             /* refused by the filter */
 	uint64_t n_overflowed;           /* no room for it, or it may be: the buffer was nearly full; or its checksum was wrong */
 	unsigned n_floods;
-	struct sock_filter program[DGRAMFILTER_PROGRAM];
 };
 
 /* seed: secret, random.  Nobody is known.  Role: any, as all of these; nothing is allocated. */
@@ -67,9 +70,15 @@ void dgramfilter_known_add(struct dgramfilter_known *k, const struct dgram_addr 
 void dgramfilter_known_end(struct dgramfilter_known *k);
 bool dgramfilter_known_has(const struct dgramfilter_known *k, const struct dgram_addr *from);
 
-/* Of the socket d, which is fresh.  Datagrams longer than most_bytes are of no use.  *known outlives it. */
-void dgramfilter_init(struct dgramfilter *f, const struct dgram *d, const struct dgramfilter_known *known, uint32_t most_bytes, uint64_t seed,
+/* Of the socket *d, which is fresh and outlives it.  Datagrams longer than most_bytes are of no use.  *known outlives it. */
+void dgramfilter_init(struct dgramfilter *f, const struct dgram *d, struct dgramfilter_known *known, uint32_t most_bytes, uint64_t seed,
 	int64_t now_ns);
+
+/*
+ * Of two sockets on one port, opened as twins, the first gets the unicast of those who are known, and the second that of all others.  Again after
+ * known->version has changed.  Returns: the kernel does so.
+ */
+bool dgramfilter_steer(const struct dgram *first, struct dgramfilter_known *known);
 
 /* Before every read while it is on, and else before the first of a turn: see what the kernel threw away. */
 void dgramfilter_account(struct dgramfilter *f);

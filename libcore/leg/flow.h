@@ -6,7 +6,7 @@
 #define LEG_FLOW_H
 
 #include "net/packer.h"
-#include "net/rtcp.h"
+#include "net/rtcpweir.h"
 #include "rt/ring.h"
 
 #define FLOW_TAIL_BYTES 20u      /* room behind a packet, for what encryption adds */

@@ -96,6 +96,8 @@ static void wait_writable(void *user)
 	h->stalled = true;
 	if (listener_work(&h->listener, clock_now_ns() + UNITS_NS_PER_S / 100, h->out.fd, take, h, &ignored))
 		usleep(1000);
+	if (h->sources_changed)
+		hearingflood_tell(h);
 }
 
 static void write_without_waiting(struct hearing *h)
@@ -327,7 +329,7 @@ static enum err run_recorded(struct hearing *h)
 {
 	struct arrivals_datagram d;
 	int64_t now_ns = h->start_ns, end_ns = h->o.duration.is_set ? h->start_ns + time_ns(&h->o.duration) : INT64_MAX;
-	enum err e = ERR_OK, next;
+	enum err e = ERR_OK, next = ERR_OK;
 
 	while (!e && !tool_stop && !(next = arrivals_next(&h->replay, &d, &h->why))) {
 		if (h->start_ns + d.arrival_ns > now_ns)

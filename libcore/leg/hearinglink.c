@@ -1,17 +1,21 @@
 #include "leg/hearinglink.h"
 
 #include "rt/clock.h"
+#include "leg/receiverids.h"
 #include "leg/netflowplay.h"
 
 #include <stdlib.h>
 
 #define WAIT_NS UNITS_NS_PER_S /* for the first sound of a sender */
 
-static uint16_t new_id(void *user)
+static uint16_t new_id(void *user, uint16_t theirs)
 {
 	struct hearing *h = user;
+	uint16_t id = receiverids_next(&h->receiver, theirs);
 
-	return h->receiver.next_id < PACKET_MAX_TRACK ? h->receiver.next_id++ : 0;
+	if (id)
+		receiverids_take(&h->receiver, id);
+	return id;
 }
 
 static void joined(void *user, unsigned sender, const struct dgram_addr *from)

@@ -169,7 +169,7 @@ static enum err take_track(struct linkjoin *l, struct writer *out, unsigned send
 			l->events.sound(l->events.user, sender, &a);
 		goto out;
 	}
-	if (!t->ours && !(t->ours = l->events.new_id(l->events.user))) {
+	if (!t->ours && !(t->ours = l->events.new_id(l->events.user, p->track))) {
 		l->counts.refused++;
 		goto out;
 	}

@@ -22,8 +22,8 @@ struct linkjoin_events {
 	/* A track of sound is announced, or announced again: its datagrams come elsewhere.  t->id is the sender's. */
 	void (*sound)(void *user, unsigned sender, const struct track *t);
 	void (*leave)(void *user, unsigned sender, bool whole);
-	/* An id for a track of ours; 0: none left. */
-	uint16_t (*new_id)(void *user);
+	/* An id for a track of ours that the sender calls `theirs`; 0: none left. */
+	uint16_t (*new_id)(void *user, uint16_t theirs);
 	/*
 	 * The sender's first position on a track, and what is to be added to all of its times: nanoseconds.  NULL: positions stay.
 	 * Returns: false: that is not known yet, and the packet waits.

@@ -1,5 +1,6 @@
 #include "leg/linkrecv.h"
 
+#include "net/secret.h"
 #include "rt/clock.h"
 #include "rt/thread.h"
 
@@ -12,6 +13,7 @@
 
 #define STRANGERS 8u                    /* connections that have not said who they are */
 #define BACKLOG 128
+#define CROWD_BUCKETS 1024u             /* of hosts */
 #define TELL_NS 100000000LL
 #define TELL_BYTES (64u << 10)
 #define TELL_MESSAGES 256u
@@ -231,22 +233,30 @@ static enum err work_link(struct linkrecv *l, struct linkrecv_link *k, int64_t n
 
 /* ---- the thread ---- */
 
-/* Of those who have not said who they are the oldest, of the host that has most of them: a crowd from one place keeps nobody else out. */
+static bool is_stranger(const struct linkrecv_link *k)
+{
+	return k->session < 0 && k->link.fd >= 0;
+}
+
+/*
+ * Of those who have not said who they are the oldest, of the host that has most of them: a crowd from one place keeps nobody else out.  Hosts
+ * are counted by a hash with a secret seed.
+ */
 static struct linkrecv_link *crowded_out(struct linkrecv *l)
 {
 	struct linkrecv_link *found = NULL;
+	uint16_t n[CROWD_BUCKETS] = { 0 };
 	unsigned most = 0;
 
+	for (unsigned i = 0; i < l->n_links; i++)
+		if (is_stranger(&l->links[i]))
+			n[dgram_host_hash(&l->links[i].from, l->seed) % CROWD_BUCKETS]++;
 	for (unsigned i = 0; i < l->n_links; i++) {
 		struct linkrecv_link *k = &l->links[i];
-		unsigned n = 0;
+		unsigned of_host = is_stranger(k) ? n[dgram_host_hash(&k->from, l->seed) % CROWD_BUCKETS] : 0;
 
-		if (k->session >= 0 || k->link.fd < 0)
-			continue;
-		for (unsigned j = 0; j < l->n_links; j++)
-			n += l->links[j].session < 0 && l->links[j].link.fd >= 0 && dgram_same_host(&l->links[j].from, &k->from);
-		if (n > most || (n == most && k->link.begun_ns < found->link.begun_ns)) {
-			most = n;
+		if (of_host > most || (of_host && of_host == most && k->link.begun_ns < found->link.begun_ns)) {
+			most = of_host;
 			found = k;
 		}
 	}
@@ -378,6 +388,8 @@ enum err linkrecv_open(struct linkrecv *l, const struct linkrecv_options *o, str
 	l->fd = l->wake_fd = -1;
 	if (!o->max_senders || o->max_senders > LINKRECV_MAX_SENDERS)
 		return err_say(why, ERR_ARG, "senders", "%u is out of range: 1 to %u", o->max_senders, LINKRECV_MAX_SENDERS);
+	if (secret_random(&l->seed, sizeof(l->seed)))
+		return err_say(why, ERR_SYS, "random numbers", "the system has none");
 	l->n_links = o->max_senders + STRANGERS;
 	l->sessions = calloc(o->max_senders, sizeof(*l->sessions));
 	l->links = calloc(l->n_links, sizeof(*l->links));

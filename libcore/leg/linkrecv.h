@@ -77,6 +77,7 @@ struct linkrecv {
 	struct linkrecv_link *links;       /* n_links: more than senders, so that strangers cannot take all */
 	struct pollfd *polls;
 	unsigned n_links;
+	uint64_t seed;                     /* of the hash of hosts */
 };
 
 /* Listen, and start.  Returns: ERR_OK; ERR_SYS with *why: "port 5004 is in use"; ERR_PEER, ERR_NOMEM.  Role: control. */

@@ -22,6 +22,46 @@ void listener_release(struct listener *l)
 	dgram_batch_release(&l->batch);
 }
 
+static void begin_socket(struct listener *l, unsigned number, bool is_rtcp)
+{
+	struct listener_socket *s = &l->sockets[l->n_sockets];
+
+	s->port = number;
+	s->is_rtcp = is_rtcp;
+	dgramfilter_init(&s->filter, &s->d, &l->known, LISTENER_SLOT_BYTES, l->seed + l->n_sockets, clock_now_ns());
+	l->n_sockets++;
+}
+
+/* A second socket for strangers, if that can be had.  The first is opened anew for it: it had to be seen that nobody else has the port. */
+static void open_aside(struct listener *l, const struct dgram_addr *local, struct dgram_options o)
+{
+	struct listener_socket *s = &l->sockets[l->n_sockets - 1], *aside = s + 1;
+	struct dgram first, second;
+	struct err_why ignored;
+
+	if (l->n_sockets == LISTENER_MAX_SOCKETS || dgram_is_multicast(local) || !dgram_port(local))
+		return;
+	o.twin = true;
+	dgram_close(&s->d);
+	if (!dgram_open(&first, local, &o, &ignored)) {
+		if (!dgram_open(&second, local, &o, &ignored)) {
+			if (dgramfilter_steer(&first, &l->known)) {
+				s->d = first;
+				aside->d = second;
+				s->steered_version = l->known.version;
+				begin_socket(l, s->port, s->is_rtcp);
+				aside->is_aside = true;
+				return;
+			}
+			dgram_close(&second);
+		}
+		dgram_close(&first);
+	}
+	o.twin = false;
+	if (dgram_open(&s->d, local, &o, &ignored))
+		s->d.fd = -1;
+}
+
 static enum err open_one(struct listener *l, const struct url *u, uint16_t port, unsigned number, bool is_rtcp, const struct dgram_addr *sources,
 	unsigned n_sources, struct err_why *why)
 {
@@ -48,11 +88,12 @@ static enum err open_one(struct listener *l, const struct url *u, uint16_t port,
 	}
 	if (e)
 		return e;
-	s->port = number;
-	s->is_rtcp = is_rtcp;
-	dgramfilter_init(&s->filter, &s->d, &l->known, LISTENER_SLOT_BYTES, l->seed + l->n_sockets, clock_now_ns());
-	l->n_sockets++;
-	return ERR_OK;
+	begin_socket(l, number, is_rtcp);
+	open_aside(l, &local, o);
+	if (s->d.fd >= 0)
+		return ERR_OK;
+	l->n_sockets--;
+	return err_say(why, ERR_SYS, s->d.name, "the port is in use");
 }
 
 enum err listener_add(struct listener *l, const struct url *u, unsigned number, bool must_rtcp, uint16_t rtcp_port,
@@ -73,7 +114,7 @@ enum err listener_add(struct listener *l, const struct url *u, unsigned number, 
  */
 static enum err read_socket(struct listener *l, struct listener_socket *s, int64_t begun_ns, listener_take *take, void *user, struct err_why *why)
 {
-	unsigned n, times = 0;
+	unsigned n, times = 0, most = s->is_aside ? LISTENER_MAX_ASIDE : LISTENER_MAX_BATCHES;
 
 	dgramfilter_account(&s->filter);
 	do {
@@ -88,8 +129,22 @@ static enum err read_socket(struct listener *l, struct listener_socket *s, int64
 				take(user, s->port, s->is_rtcp, &l->batch.in[i]);
 		}
 		l->n_floods += dgramfilter_run(&s->filter, clock_now_ns());
-	} while (n == LISTENER_BATCH && ++times < LISTENER_MAX_BATCHES && l->batch.in[n - 1].arrival_ns < begun_ns);
+	} while (n == LISTENER_BATCH && ++times < most && l->batch.in[n - 1].arrival_ns < begun_ns);
 	return ERR_OK;
+}
+
+/* Those who have become known, or are it no more. */
+static void steer(struct listener *l)
+{
+	for (unsigned i = 0; i + 1 < l->n_sockets; i++) {
+		struct listener_socket *s = &l->sockets[i];
+
+		if (!s[1].is_aside || s->steered_version == l->known.version)
+			continue;
+		/* If it fails those who are new stay among the strangers. */
+		(void)!dgramfilter_steer(&s->d, &l->known);
+		s->steered_version = l->known.version;
+	}
 }
 
 enum err listener_work(struct listener *l, int64_t until_ns, int wake_fd, listener_take *take, void *user, struct err_why *why)
@@ -97,6 +152,7 @@ enum err listener_work(struct listener *l, int64_t until_ns, int wake_fd, listen
 	int64_t wait_ns = until_ns - clock_now_ns();
 	unsigned n_polled = l->n_sockets;
 
+	steer(l);
 	for (unsigned i = 0; i < l->n_sockets; i++)
 		l->polled[i] = (struct pollfd){ .fd = l->sockets[i].d.fd, .events = POLLIN };
 	if (wake_fd >= 0)
@@ -112,7 +168,8 @@ enum err listener_work(struct listener *l, int64_t until_ns, int wake_fd, listen
 		return err_sys(why, "poll");
 	if (ready > 0 && l->out_fd >= 0 && l->polled[n_polled - 1].revents & POLLERR)
 		return ERR_GONE;
-	for (unsigned i = 0; i < l->n_sockets; i++) {
+	/* A stranger's first packets before those that came when he was known. */
+	for (unsigned i = l->n_sockets; i-- > 0;) {
 		struct listener_socket *s = &l->sockets[i];
 		enum err e = ready > 0 && l->polled[i].revents ? read_socket(l, s, begun_ns, take, user, why) : ERR_OK;
 
@@ -131,7 +188,7 @@ void listener_unread(struct listener *l, uint64_t *n_filtered, uint64_t *n_overf
 	for (unsigned i = 0; i < l->n_sockets; i++) {
 		dgramfilter_account(&l->sockets[i].filter);
 		*n_filtered += l->sockets[i].filter.n_filtered;
-		*n_overflowed += l->sockets[i].filter.n_overflowed;
+		*(l->sockets[i].is_aside ? n_filtered : n_overflowed) += l->sockets[i].filter.n_overflowed;
 	}
 }
 

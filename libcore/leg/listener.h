@@ -1,5 +1,6 @@
 /*
- * The sockets of a receiver: one for each port it was told of, and one beside it for RTCP where senders do not put both on one.
+ * The sockets of a receiver: one for each port it was told of, and one beside it for RTCP where senders do not put both on one.  Each is two where
+ * the system allows it, one for those who are heard and one for strangers, so that strangers take nobody's place in the buffer.
  */
 #ifndef LEG_LISTENER_H
 #define LEG_LISTENER_H
@@ -12,9 +13,10 @@
 #include <poll.h>
 #include <stdbool.h>
 
-#define LISTENER_MAX_SOCKETS 128u
+#define LISTENER_MAX_SOCKETS 256u
 #define LISTENER_BATCH 64u
 #define LISTENER_MAX_BATCHES 32u         /* read in one turn, of what had come before it */
+#define LISTENER_MAX_ASIDE 4u            /* of them, of strangers */
 #define LISTENER_SLOT_BYTES 2048u
 #define LISTENER_BUFFER_BYTES (4 << 20)  /* of each socket: what comes while we are busy */
 
@@ -23,6 +25,8 @@ struct listener_socket {
 	struct dgramfilter filter;
 	unsigned port;                   /* the receiver's number of it */
 	bool is_rtcp;
+	bool is_aside;                   /* hears the strangers of the socket before it, which hears those who are known */
+	uint32_t steered_version;        /* of l->known, where the one after it is aside */
 };
 
 struct listener {
@@ -56,8 +60,8 @@ enum err listener_add(struct listener *l, const struct url *u, unsigned number, 
 enum err listener_work(struct listener *l, int64_t until_ns, int wake_fd, listener_take *take, void *user, struct err_why *why) WEIR_MUSTUSE;
 
 /*
- * Datagrams that nobody read: refused by the filters, and thrown away for want of room (or so it may be: while there is a filter and the buffer
- * is nearly full, all are taken for these).
+ * Datagrams that nobody read: strangers' that were refused by the filters, or found no room on a socket for strangers; and others that were thrown
+ * away for want of room (or so it may be: where all share one socket, there is a filter, and the buffer is nearly full, all count here).
  */
 void listener_unread(struct listener *l, uint64_t *n_filtered, uint64_t *n_overflowed);
 

@@ -29,8 +29,6 @@ static enum err describe(struct netflow *f, struct err_why *why)
 	if (f->format.codec == RTP_CODEC_OPUS) {
 		if ((e = describe_opus(f, why)))
 			return e;
-		opusdec_free(f->decoder);
-		f->decoder = NULL;
 		if (!f->o->retime)
 			return track_copy(&f->track, &f->coded);
 		if ((e = opusdec_new(&f->decoder, &f->coded, false, &f->track, why)))
@@ -108,7 +106,7 @@ void netflow_renumber(struct netflow *f)
 	f->lost_before = netflow_lost(f);
 	f->seq = (struct rtp_unwrap){ 0 };
 	f->newest_seq = -1;
-	f->reception = (struct rtcp_reception){ 0 };
+	f->reception = (struct reception){ 0 };
 	f->monitor = (struct red_monitor){ 0 };
 }
 
@@ -159,7 +157,7 @@ double netflow_depth_s(const struct netflow *f)
 
 uint64_t netflow_lost(const struct netflow *f)
 {
-	int64_t lost = f->reception.started ? rtcp_reception_lost(&f->reception) : 0;
+	int64_t lost = f->reception.started ? reception_lost(&f->reception) : 0;
 	return f->lost_before + (lost > 0 ? (uint64_t)lost : 0);
 }
 

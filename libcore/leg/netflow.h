@@ -22,7 +22,8 @@
 #include "net/assembly.h"
 #include "net/jitter.h"
 #include "net/red.h"
-#include "net/rtcp.h"
+#include "net/reception.h"
+#include "net/rtcpweir.h"
 #include "leg/dgram.h"
 #include "wire/writer.h"
 
@@ -80,7 +81,7 @@ struct netflow {
 	struct rtp_source source;
 	struct rtp_unwrap seq, ts;
 	int64_t newest_seq;
-	struct rtcp_reception reception;
+	struct reception reception;
 	struct red_monitor monitor;
 	uint64_t told_skipped;         /* in the track's `dropped` */
 	uint64_t told_recovered, told_late; /* in all reports of losses so far */

@@ -34,7 +34,7 @@ bool netflowin_packet(struct netflow *f, const struct rtp *r, int64_t arrival_ns
 
 	f->counts.packets++;
 	f->last_ns = arrival_ns;
-	rtcp_reception_take(&f->reception, r->seq, r->ts, arrival_ns, f->format.clock_hz);
+	reception_take(&f->reception, r->seq, r->ts, arrival_ns, f->format.clock_hz);
 	red_monitor_packet(&f->monitor, seq, arrival_ns);
 	if (seq > f->newest_seq)
 		f->newest_seq = seq;
@@ -68,7 +68,7 @@ void netflowin_copy(struct netflow *f, uint32_t ts, int64_t seq, const uint8_t *
 
 void netflowin_sr(struct netflow *f, const struct rtcp_sr *sr, int64_t arrival_ns)
 {
-	rtcp_reception_sr(&f->reception, sr, arrival_ns);
+	reception_sr(&f->reception, sr, arrival_ns);
 	if (f->heard_ns)
 		f->rtcp_gap_ns = arrival_ns - f->heard_ns;
 	f->heard_ns = arrival_ns;

@@ -52,6 +52,9 @@ bool netflowparts_become(struct netflow *f, struct netflow *joint, const struct 
 	if (member < 0)
 		return false;
 	(void)!netflow_end(f, PACKET_END_NORMAL); /* what the writer says it keeps */
+	/* Nothing is played or passed here any more. */
+	jitter_restart(&f->jitter, false);
+	f->playing = f->draining = false;
 	f->used = true;
 	f->id = joint->id;
 	f->joint = joint;

@@ -13,9 +13,9 @@
 /* Are the timestamps still those that the last SR told the time of?  By how much later one came than the other. */
 static bool keeps_time(const struct netflow *f, const struct jitter_part *part)
 {
-	int64_t off_ns = units_to_ns(part->pos - f->sr_ts, f->format.clock_hz, 1) - (part->arrival_ns - f->sr_ns);
+	int64_t off_ns, media_ns = units_to_ns(part->pos - f->sr_ts, f->format.clock_hz, 1);
 
-	return off_ns < JITTER_GAP_S * UNITS_NS_PER_S && off_ns > -JITTER_GAP_S * UNITS_NS_PER_S;
+	return !__builtin_sub_overflow(media_ns, part->arrival_ns - f->sr_ns, &off_ns) && off_ns < JITTER_GAP_S * UNITS_NS_PER_S && off_ns > -JITTER_GAP_S * UNITS_NS_PER_S;
 }
 
 /* Where a new beginning goes on the track. */

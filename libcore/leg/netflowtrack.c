@@ -4,9 +4,12 @@
 
 int64_t netflowtrack_utc_ns(const struct netflow *f, int64_t jitter_pos)
 {
-	if (!f->has_sr)
+	int64_t utc_ns;
+
+	/* A sender may say that it is anywhere. */
+	if (!f->has_sr || __builtin_add_overflow(f->sr_utc_ns, units_to_ns(jitter_pos - f->sr_ts, f->format.clock_hz, 1), &utc_ns))
 		return UNITS_UNKNOWN_NS;
-	return f->sr_utc_ns + units_to_ns(jitter_pos - f->sr_ts, f->format.clock_hz, 1);
+	return utc_ns;
 }
 
 bool netflowtrack_base(const struct netflow *f, int64_t *base)

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -17,6 +18,11 @@
 #define BUFFER_BYTES (4 << 20)         /* asked of the system for each socket */
 #define HOLD_NS UNITS_NS_PER_S           /* the longest that one waits to be overtaken */
 #define IDLE_NS (10 * UNITS_NS_PER_S)          /* a sender silent for so long gives its place to a new one */
+#define BRIEF_PACKETS 8u               /* who has sent no more */
+#define BRIEF_NS (UNITS_NS_PER_S / 4)  /* gives it already after so long */
+#define PART_OF_SPARE 4u               /* so many times as many places as are free may be taken by one sender */
+#define N_BUCKETS 64u                  /* of hosts */
+#define SAY_NS UNITS_NS_PER_S
 #define IP4_OVERHEAD_BYTES 28u
 #define IP6_OVERHEAD_BYTES 48u
 
@@ -48,6 +54,7 @@ static void add_keys(struct proxy *p)
 		{ "unsent_packets", &p->unsent_packets }, { "refused_packets", &p->refused_packets }, { "delayed_packets", &p->delayed_packets },
 		{ "reordered_packets", &p->reordered_packets }, { "duplicated_packets", &p->duplicated_packets },
 		{ "max_delay_us", &p->max_delay_us }, { "underway_packets", &p->underway_packets }, { "senders", &p->senders },
+		{ "kernel_dropped", &p->kernel_dropped },
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(keys); i++)
@@ -96,6 +103,8 @@ enum err proxy_open(struct proxy *p, struct tool *t, struct stats *s, const stru
 			return e;
 	p->way[PROXY_THERE].is_bad = o->there;
 	p->way[PROXY_BACK].is_bad = o->back;
+	if (getrandom(&p->seed, sizeof(p->seed), 0) != sizeof(p->seed))
+		return err_sys(why, "random numbers");
 	add_keys(p);
 	return take_memory(p, why);
 }
@@ -152,6 +161,21 @@ static void give_slot(struct proxy *p, uint32_t slot)
 
 /* ---- senders ---- */
 
+static void say_rarely(struct proxy *p, const char *thing, const char *text)
+{
+	int64_t now_ns = clock_now_ns();
+
+	if (p->said_ns && now_ns - p->said_ns < SAY_NS)
+		return;
+	p->said_ns = now_ns;
+	tool_warn(p->tool, thing, "%s", text);
+}
+
+static unsigned bucket_of(const struct proxy *p, const struct dgram_addr *addr)
+{
+	return (unsigned)(dgram_host_hash(addr, p->seed) % N_BUCKETS);
+}
+
 static enum err open_peer(struct proxy *p, struct proxy_peer *peer, const struct dgram_addr *addr)
 {
 	const struct dgram_options o = { .ttl = -1, .receive_bytes = BUFFER_BYTES, .send_bytes = BUFFER_BYTES, .complaints = true };
@@ -167,6 +191,8 @@ static enum err open_peer(struct proxy *p, struct proxy_peer *peer, const struct
 	}
 	peer->addr = *addr;
 	peer->is_used = true;
+	peer->n_heard = peer->n_underway = 0;
+	peer->bucket = bucket_of(p, addr);
 	peer->life++;
 	return ERR_OK;
 }
@@ -180,10 +206,43 @@ static void list_peers(struct proxy *p)
 	stats_set(&p->senders, p->n_peers);
 }
 
+/* Does it want its place no more, if another wants it? */
+static bool is_idle(const struct proxy_peer *peer, int64_t now_ns)
+{
+	return now_ns - peer->seen_ns > (peer->n_heard <= BRIEF_PACKETS ? BRIEF_NS : IDLE_NS);
+}
+
+/* Is it better to take the place of a than of b?  A free one; else an idle one; else that of who is silent for longest. */
+static bool is_rather(const struct proxy_peer *a, const struct proxy_peer *b, int64_t now_ns)
+{
+	if (!a->is_used || !b->is_used)
+		return b->is_used;
+	if (is_idle(a, now_ns) != is_idle(b, now_ns))
+		return is_idle(a, now_ns);
+	return a->seen_ns < b->seen_ns;
+}
+
+/* The place that is silent for longest of the host that has most, if `from` has fewer by two; PROXY_MAX_PEERS: none. */
+static unsigned crowded_out(const struct proxy *p, const struct dgram_addr *from)
+{
+	unsigned n[N_BUCKETS] = { 0 }, fullest = 0, found = PROXY_MAX_PEERS;
+
+	for (unsigned i = 0; i < PROXY_MAX_PEERS; i++)
+		n[p->peers[i].bucket] += p->peers[i].is_used;
+	for (unsigned i = 1; i < N_BUCKETS; i++)
+		fullest = n[i] > n[fullest] ? i : fullest;
+	if (n[fullest] < n[bucket_of(p, from)] + 2)
+		return PROXY_MAX_PEERS;
+	for (unsigned i = 0; i < PROXY_MAX_PEERS; i++)
+		if (p->peers[i].is_used && p->peers[i].bucket == fullest && (found == PROXY_MAX_PEERS || p->peers[i].seen_ns < p->peers[found].seen_ns))
+			found = i;
+	return found;
+}
+
 /* Who sent this: its place, perhaps a new one.  −1: there is none for it. */
 static int find_peer(struct proxy *p, const struct dgram_addr *from, int64_t now_ns)
 {
-	unsigned spare = PROXY_MAX_PEERS;
+	unsigned spare = 0;
 	char text[DGRAM_TEXT_BYTES];
 
 	if (p->peers[p->last_peer].is_used && dgram_same(&p->peers[p->last_peer].addr, from))
@@ -192,18 +251,21 @@ static int find_peer(struct proxy *p, const struct dgram_addr *from, int64_t now
 		const struct proxy_peer *peer = &p->peers[i];
 		if (peer->is_used && dgram_same(&peer->addr, from))
 			return (int)(p->last_peer = i);
-		bool is_better = spare == PROXY_MAX_PEERS || (p->peers[spare].is_used && (!peer->is_used || peer->seen_ns < p->peers[spare].seen_ns));
-		if (is_better)
+		if (is_rather(peer, &p->peers[spare], now_ns))
 			spare = i;
 	}
 	struct proxy_peer *peer = &p->peers[spare];
-	if (peer->is_used && now_ns - peer->seen_ns < IDLE_NS)
-		return -1;
+	if (peer->is_used && !is_idle(peer, now_ns)) {
+		spare = crowded_out(p, from);
+		if (spare == PROXY_MAX_PEERS)
+			return -1;
+		peer = &p->peers[spare];
+	}
 	if (peer->is_used)
 		dgram_close(&peer->socket);
 	peer->is_used = false;
 	if (open_peer(p, peer, from)) {
-		tool_warn(p->tool, p->why.thing, "%s", p->why.reason);
+		say_rarely(p, p->why.thing, p->why.reason);
 		list_peers(p);
 		return -1;
 	}
@@ -216,9 +278,9 @@ static int find_peer(struct proxy *p, const struct dgram_addr *from, int64_t now
 
 static void put_on_way(struct proxy *p, struct proxy_way *way, const struct dgram_in *in, unsigned peer, int64_t out_ns, unsigned behind)
 {
-	uint32_t slot;
+	uint32_t spare = in->n_bytes <= PROXY_SMALL_BYTES ? p->n_spare_small + p->n_spare_large : p->n_spare_large, slot;
 
-	if (!take_slot(p, in->n_bytes, &slot)) {
+	if (p->peers[peer].n_underway > PART_OF_SPARE * spare || !take_slot(p, in->n_bytes, &slot)) {
 		way->overflows++;
 		return;
 	}
@@ -227,7 +289,9 @@ static void put_on_way(struct proxy *p, struct proxy_way *way, const struct dgra
 	if (!transit_put(&way->transit, out_ns, slot, behind, out_ns + HOLD_NS)) {
 		give_slot(p, slot);
 		way->overflows++;
+		return;
 	}
+	p->peers[peer].n_underway++;
 }
 
 static void take_datagram(struct proxy *p, enum proxy_direction d, const struct dgram_in *in, unsigned peer)
@@ -262,6 +326,7 @@ static enum err take_from_senders(struct proxy *p)
 			continue;
 		}
 		p->peers[peer].seen_ns = in->arrival_ns;
+		p->peers[peer].n_heard++;
 		take_datagram(p, PROXY_THERE, in, (unsigned)peer);
 	}
 	return ERR_OK;
@@ -277,7 +342,7 @@ static enum err take_answers(struct proxy *p, unsigned peer)
 	if (e && e != ERR_PEER)
 		return e;
 	if (e)
-		tool_warn(p->tool, p->why.thing, "%s", p->why.reason);
+		say_rarely(p, p->why.thing, p->why.reason);
 	/* What is not taken keeps the socket ready for ever. */
 	while (dgram_complaint(&p->peers[peer].socket, &about, &sys_errno))
 		;
@@ -299,7 +364,7 @@ static void send_queued(struct proxy *p, struct proxy_way *way, struct dgram *so
 		return;
 	dgram_send(socket, &p->outbox, &n_failed, &first_errno);
 	if (n_failed)
-		tool_warn(p->tool, socket->name, "%s", dgram_reason(first_errno));
+		say_rarely(p, socket->name, dgram_reason(first_errno));
 	way->unsent += n_failed;
 	way->packets_out += n - n_failed;
 	while (p->n_sent)
@@ -321,6 +386,7 @@ static void send_due(struct proxy *p, enum proxy_direction d, int64_t now_ns)
 			give_slot(p, slot);
 			continue;
 		}
+		peer->n_underway--;
 		struct dgram *own = d == PROXY_THERE ? &peer->socket : &p->listener;
 		if (own != socket) {
 			send_queued(p, way, socket);
@@ -387,6 +453,9 @@ static void count(struct proxy *p)
 	stats_set(&p->duplicated_packets, duplicated);
 	stats_set(&p->max_delay_us, (uint64_t)max_delay_ns / 1000);
 	stats_set(&p->underway_packets, underway);
+	struct dgram_memory m;
+	if (dgram_memory(&p->listener, &m))
+		stats_set(&p->kernel_dropped, m.n_dropped);
 }
 
 static enum err take_ready(struct proxy *p)

@@ -4,6 +4,10 @@
  *
  * Memory is taken at the start: so many datagrams may be on their way, and what does not fit is dropped and counted.  Each
  * sender gets a socket of its own towards the other side, so that its answers find it.
+ *
+ * Anybody may send, under any address: there are so many places for senders, and who was silent for ten seconds loses his to a new one,
+ * who never sent more than a few datagrams already after a quarter of a second; and of a host that has several, one goes to a host that has
+ * none.  One sender's datagrams leave room for others'.
  */
 #ifndef LEG_PROXY_H
 #define LEG_PROXY_H
@@ -37,7 +41,10 @@ struct proxy_peer {
 	uint32_t life;            /* told apart from who had the place before */
 	struct dgram_addr addr;
 	struct dgram socket;      /* connected to the other side */
+	unsigned bucket;          /* of its host */
 	int64_t seen_ns;
+	uint64_t n_heard;         /* datagrams of it */
+	uint32_t n_underway;      /* to it or from it */
 };
 
 struct proxy_item {
@@ -74,8 +81,10 @@ struct proxy {
 	int timer_fd;
 	int64_t timer_ns;         /* what it is set to */
 	uint64_t refused;         /* of new senders, for want of places */
+	uint64_t seed;            /* of the hash of hosts, secret */
+	int64_t said_ns;          /* what strangers can cause is said once a second */
 	atomic_uint_fast64_t lost_packets, queue_lost_packets, overflow_packets, unsent_packets, refused_packets, delayed_packets,
-		reordered_packets, duplicated_packets, max_delay_us, underway_packets, senders;
+		reordered_packets, duplicated_packets, max_delay_us, underway_packets, senders, kernel_dropped;
 	struct err_why why;
 };
 

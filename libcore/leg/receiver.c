@@ -63,7 +63,7 @@ enum err receiver_init(struct receiver *r, struct tool *t, struct writer *out, c
 		return err_say(why, ERR_NOMEM, "senders", "%s", err_text(ERR_NOMEM));
 	r->o.flow.model = &r->model;
 	rs_decoder_init(&r->rs, RS_STORE_PACKETS, r->rs_memory, cpu_flags());
-	rtcp_timer_init(&r->timer, 1e6, false, 100, start_ns, receiver_random(r));
+	rtcptimer_init(&r->timer, 1e6, false, 100, start_ns, receiver_random(r));
 	r->loss_ns = start_ns + FIRST_REPORT_NS;
 	return o->srtp ? srtp_session_send(o->srtp, r->ssrc, 0, why) : ERR_OK;
 }
@@ -82,10 +82,8 @@ void receiver_release(struct receiver *r)
 
 void receiver_say_rarely(struct receiver *r, int64_t now_ns, const char *thing, const char *text)
 {
-	if (r->said_ns && now_ns - r->said_ns < SAY_NS) {
-		r->n_unsaid++;
+	if (r->said_ns && now_ns - r->said_ns < SAY_NS)
 		return;
-	}
 	r->said_ns = now_ns;
 	tool_warn(r->tool, thing, "%s", text);
 }
@@ -165,7 +163,7 @@ enum err receiver_run(struct receiver *r, int64_t now_ns, bool out)
 		if (out && is_over(r, f, now_ns)) {
 			if ((e = netflow_end(f, PACKET_END_NORMAL)))
 				goto failed;
-			receiverflows_free(r, f);
+			receiverflows_free(r, f, now_ns);
 		}
 	}
 	receiverrtcp_report(r, now_ns);
@@ -216,7 +214,7 @@ enum err receiver_end(struct receiver *r, enum packet_end_reason reason)
 			return e;
 		}
 		if (was_used)
-			receiverflows_free(r, f); /* their counts are part of the last word */
+			receiverflows_free(r, f, 0); /* their counts are part of the last word */
 	}
 	return ERR_OK;
 }

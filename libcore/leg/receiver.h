@@ -8,6 +8,7 @@
 #ifndef LEG_RECEIVER_H
 #define LEG_RECEIVER_H
 
+#include "net/rtcptimer.h"
 #include "net/rs.h"
 #include "net/sdp.h"
 #include "net/srtp.h"
@@ -22,6 +23,7 @@
 #define RECEIVER_MAX_CANDIDATES 1024u  /* four for each of max_senders, at least 64 */
 #define RECEIVER_N_BUCKETS 64u         /* of hosts: who crowds out others loses his own candidates first */
 #define RECEIVER_MAX_FROM 64u
+#define RECEIVER_N_LEFT 64u            /* senders that have said BYE, and are remembered for a moment */
 
 struct receiver_options {
 	struct netflow_options flow;
@@ -69,8 +71,15 @@ struct receiver {
 	uint16_t in_bucket[RECEIVER_N_BUCKETS];
 	unsigned n_candidates, n_met;              /* places, and those that were ever used */
 	unsigned next_candidate;
+	struct receiver_left {
+		uint32_t ssrc;
+		int64_t left_ns;
+		struct dgram_addr from;
+	} left[RECEIVER_N_LEFT];
+	unsigned n_left;                           /* ever */
 	int64_t joined_ns;                         /* new tracks are counted against time: receiverflows_begin() */
-	uint16_t next_id;
+	uint16_t next_id;                /* the lowest that is free */
+	uint64_t taken_ids[1024];        /* a bit each */
 	/* the local timeline */
 	int64_t utc_offset_ns;                     /* wall clock less the clock of all these times; UNITS_UNKNOWN_NS: a recording */
 	int64_t start_ns, tick;                    /* the next block is number tick */
@@ -78,7 +87,7 @@ struct receiver {
 	uint32_t ssrc;
 	uint64_t random;
 	char cname[64];
-	struct rtcp_timer timer;
+	struct rtcptimer timer;
 	int64_t loss_ns;                           /* next report to weir senders */
 	receiver_send *send;
 	receiver_event *event;
@@ -88,7 +97,6 @@ struct receiver {
 	void *rs_memory;
 	/* said once a second at most */
 	int64_t said_ns;
-	uint64_t n_unsaid;
 	bool said_full, said_unknown;
 	struct receivercount ended;                /* of flows that have gone */
 	struct receiver_counts counts;

@@ -2,11 +2,13 @@
 
 #include "leg/netflowin.h"
 #include "leg/netflowparts.h"
+#include "leg/receiverids.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define QUIET_NS (UNITS_NS_PER_S / 10)     /* a sender silent for so long may have begun anew under another SSRC */
+#define LEFT_NS (UNITS_NS_PER_S / 4)       /* what comes so soon after a BYE was overtaken by it */
 #define JOIN_NS UNITS_NS_PER_S             /* a new track costs so much, in the long run: ids are 16 bits, and each is remembered */
 #define JOINS_AT_ONCE 64u                  /* and two for each of max_senders */
 
@@ -36,8 +38,18 @@ struct netflow *receiverflows_find(const struct receiver *r, uint32_t ssrc)
 	return NULL;
 }
 
-void receiverflows_free(struct receiver *r, struct netflow *f)
+bool receiverflows_has_left(const struct receiver *r, uint32_t ssrc, const struct dgram_addr *from, int64_t now_ns)
 {
+	for (unsigned i = 0; i < RECEIVER_N_LEFT && i < r->n_left; i++)
+		if (r->left[i].ssrc == ssrc && now_ns - r->left[i].left_ns < LEFT_NS && dgram_same_host(&r->left[i].from, from))
+			return true;
+	return false;
+}
+
+void receiverflows_free(struct receiver *r, struct netflow *f, int64_t now_ns)
+{
+	if (f->ending && !f->is_joint)
+		r->left[r->n_left++ % RECEIVER_N_LEFT] = (struct receiver_left){ f->ssrc, now_ns, f->from };
 	receivercount_add(&r->ended, f);
 	f->used = false;
 	if (r->o.srtp && !f->is_joint)
@@ -104,7 +116,7 @@ static bool may_join(struct receiver *r, int64_t now_ns)
 static bool is_part(const struct rtcp_binding *b, const struct rtp_format *format)
 {
 	return b->all_channels > b->channels && b->all_channels <= ASSEMBLY_MAX_CHANNELS && b->channels == format->channels &&
-		(format->codec == RTP_CODEC_L16 || format->codec == RTP_CODEC_L24) && b->rate_hz == format->clock_hz;
+		(format->codec == RTP_CODEC_L16 || format->codec == RTP_CODEC_L24) && b->codec == format->codec && b->rate_hz == format->clock_hz;
 }
 
 /* Returns: NULL: no place, or no memory. */
@@ -120,11 +132,12 @@ static struct netflow *joint_of(struct receiver *r, const struct rtcp_binding *b
 	struct netflow *f = place_for(r, true);
 	if (!f || !may_join(r, now_ns))
 		return NULL;
-	if (netflowparts_begin_joint(f, &r->o.flow, r->out, r->next_id, format, b, &why)) {
+	uint16_t id = receiverids_next(r, b->track);
+	if (netflowparts_begin_joint(f, &r->o.flow, r->out, id, format, b, &why)) {
 		tool_say(r->tool, why.err, &why);
 		return NULL;
 	}
-	r->next_id++;
+	receiverids_take(r, id);
 	if (!f->name[0])
 		snprintf(f->name, sizeof(f->name), "%s", r->ports[port].label[0] ? r->ports[port].label : dgram_text(from, address));
 	f->from = f->rtcp_from = *from;
@@ -197,11 +210,12 @@ struct netflow *receiverflows_begin(struct receiver *r, const struct receiver_ca
 			receiver_say_rarely(r, now_ns, dgram_text(&c->from, address), "a new sender, and there were too many new ones lately: not heard yet");
 			return NULL;
 		}
-		if (netflow_begin(f, &r->o.flow, r->out, r->next_id, c->ssrc, format, &why)) {
+		uint16_t id = receiverids_next(r, c->has_binding ? c->binding.track : 0);
+		if (netflow_begin(f, &r->o.flow, r->out, id, c->ssrc, format, &why)) {
 			receiver_say_rarely(r, now_ns, why.thing, why.reason);
 			return NULL;
 		}
-		r->next_id++;
+		receiverids_take(r, id);
 		snprintf(f->name, sizeof(f->name), "%s", r->ports[c->port].label[0] ? r->ports[c->port].label : dgram_text(&c->from, address));
 	}
 	f->from = f->rtcp_from = c->from;

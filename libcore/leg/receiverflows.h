@@ -19,7 +19,10 @@ struct netflow *receiverflows_begin(struct receiver *r, const struct receiver_ca
 void receiverflows_bind(struct receiver *r, struct netflow *f, const struct rtcp_binding *b, int64_t now_ns);
 
 /* A flow has ended: what it counted stays, its place is free. */
-void receiverflows_free(struct receiver *r, struct netflow *f);
+void receiverflows_free(struct receiver *r, struct netflow *f, int64_t now_ns);
+
+/* Has it said BYE a moment ago?  Then what still comes was on its way (RFC 3550 section 6.2.1). */
+bool receiverflows_has_left(const struct receiver *r, uint32_t ssrc, const struct dgram_addr *from, int64_t now_ns);
 
 /* The candidate of that SSRC and host; a new one takes the place of the oldest. */
 struct receiver_candidate *receiverflows_candidate(struct receiver *r, uint32_t ssrc, unsigned port, const struct dgram_addr *from);

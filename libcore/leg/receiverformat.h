@@ -4,7 +4,7 @@
 #ifndef LEG_RECEIVERFORMAT_H
 #define LEG_RECEIVERFORMAT_H
 
-#include "net/rtcp.h"
+#include "net/rtcpweir.h"
 #include "net/sdp.h"
 
 #define RECEIVER_N_PTS 128u

@@ -42,7 +42,7 @@ static void take_pong(struct receiver *r, const struct rtcp_app *a, const struct
 	struct rtcp_ping ping;
 	struct netflow *f;
 
-	if (rtcp_ping_unpack(a, RTCP_WEIR_PONG, &ping) || !(f = receiverflows_find(r, ping.ssrc)) || !dgram_same_host(&f->from, from))
+	if (rtcpweir_ping_unpack(a, RTCP_WEIR_PONG, &ping) || !(f = receiverflows_find(r, ping.ssrc)) || !dgram_same_host(&f->from, from))
 		return;
 	if (!f->ping_token || ping.token != f->ping_token)
 		return;
@@ -59,12 +59,12 @@ static void take_app(struct receiver *r, unsigned port, const struct rtcp_packet
 	if (rtcp_app_unpack(p, &a))
 		return;
 	take_pong(r, &a, from, arrival_ns);
-	if (memcmp(a.name, RTCP_WEIR_NAME, 4) || a.subtype != RTCP_WEIR_BINDING || rtcp_binding_unpack(&a, &b))
+	if (memcmp(a.name, RTCP_WEIR_NAME, 4) || a.subtype != RTCP_WEIR_BINDING || rtcpweir_binding_unpack(&a, &b))
 		return;
 	struct netflow *f = receiverflows_find(r, b.ssrc);
 	struct err_why why;
-	if (!f && leaves)
-		return; /* a BYE that was said again: it has gone */
+	if (!f && (leaves || receiverflows_has_left(r, b.ssrc, from, arrival_ns)))
+		return; /* a BYE that was said again, or what it overtook: it has gone */
 	/* It is authentic by now: one who joins learns the roll-over counter here. */
 	if (r->o.srtp && srtp_session_hear(r->o.srtp, b.ssrc, b.roc, &why))
 		return;
@@ -88,7 +88,7 @@ void receiverrtcp_take(struct receiver *r, unsigned port, const struct dgram_add
 		stats_add(&r->counts.strangers, 1);
 		return;
 	}
-	rtcp_timer_heard(&r->timer, n_bytes);
+	rtcptimer_heard(&r->timer, n_bytes);
 	bool leaves = false;
 	while (rtcp_next(bytes, n_bytes, &offset, &p) == ERR_OK)
 		leaves = leaves || p.type == RTCP_BYE;
@@ -143,19 +143,19 @@ static size_t report_to(struct receiver *r, struct netflow *f, int64_t now_ns, b
 {
 	uint8_t bytes[RTCP_MAX_BYTES + SRTP_RTCP_TAIL_BYTES], loss[RTCP_LOSS_BYTES], ping[RTCP_PING_BYTES];
 	struct rtcp_writer w = { bytes, RTCP_MAX_BYTES, 0 };
-	struct rtcp_report report = rtcp_reception_report(&f->reception, f->ssrc, now_ns);
+	struct rtcp_report report = reception_report(&f->reception, f->ssrc, now_ns);
 	struct rtcp_loss l;
 
 	if (f->credit_bytes < REPORT_MOST_BYTES || rtcp_put_rr(&w, r->ssrc, &report, 1) || (whole && rtcp_put_sdes(&w, r->ssrc, r->cname, NULL)))
 		return 0;
 	if (f->is_weir) {
 		loss_of(f, now_ns, &report, &l);
-		rtcp_loss_pack(&l, loss);
+		rtcpweir_loss_pack(&l, loss);
 		if (rtcp_put_app(&w, r->ssrc, RTCP_WEIR_LOSS, RTCP_WEIR_NAME, loss, sizeof(loss)))
 			return 0;
 		/* A number that nobody else can know, and the time stays here. */
 		struct rtcp_ping ask = { f->ssrc, (uint64_t)(receiver_random(r) * 9007199254740992.0) | 1 };
-		rtcp_ping_pack(&ask, ping);
+		rtcpweir_ping_pack(&ask, ping);
 		f->ping_token = ask.token;
 		f->ping_ns = now_ns;
 		if (rtcp_put_app(&w, r->ssrc, RTCP_WEIR_PING, RTCP_WEIR_NAME, ping, sizeof(ping)))
@@ -186,13 +186,13 @@ void receiverrtcp_report(struct receiver *r, int64_t now_ns)
 	for (unsigned i = 0; i < r->n_flows; i++)
 		members += r->flows[i].used;
 	if (now_ns >= r->timer.next_ns) {
-		rtcp_timer_members(&r->timer, members, members - 1, now_ns);
-		if (rtcp_timer_due(&r->timer, now_ns, receiver_random(r))) {
+		rtcptimer_members(&r->timer, members, members - 1, now_ns);
+		if (rtcptimer_due(&r->timer, now_ns, receiver_random(r))) {
 			size_t n = 0;
 			for (unsigned i = 0; i < r->n_flows; i++)
 				if (wants_reports(&r->flows[i]))
 					n = report_to(r, &r->flows[i], now_ns, true);
-			rtcp_timer_sent(&r->timer, n ? n + 28 : 100, now_ns, receiver_random(r));
+			rtcptimer_sent(&r->timer, n ? n + 28 : 100, now_ns, receiver_random(r));
 		}
 	}
 	for (unsigned i = 0; loss_due && i < r->n_flows; i++)

@@ -179,6 +179,8 @@ void receiverrtp_take(struct receiver *r, unsigned port, const struct dgram_addr
 		keep_for_repairs(r, f, bytes, n_bytes, arrival_ns);
 	} else if (r->n_flows && take_repair(r, from, &p)) {
 		take_repaired(r, arrival_ns);
+	} else if (receiverflows_has_left(r, p.ssrc, from, arrival_ns)) {
+		stats_add(&r->counts.strangers, 1);
 	} else {
 		meet(r, port, from, &p, bytes, n_bytes, arrival_ns);
 	}

@@ -13,6 +13,7 @@
 #include "net/srtp.h"
 #include "net/url.h"
 #include "leg/dgram.h"
+#include "net/rtcptimer.h"
 #include "leg/flow.h"
 #include "tool/stats.h"
 #include "tool/tool.h"
@@ -93,7 +94,7 @@ struct sender {
 	int64_t anchor_ns;               /* CLOCK_MONOTONIC of the line's zero */
 	int64_t eased_ns;                /* when the anchor of a live stream was moved last */
 	/* RTCP */
-	struct rtcp_timer timer;
+	struct rtcptimer timer;
 	int64_t binding_ns;              /* when the next binding is due */
 	int64_t byes_ns;                 /* when a BYE is to be said again; INT64_MAX: none is */
 	int64_t begun_ns;

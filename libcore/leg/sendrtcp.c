@@ -29,7 +29,7 @@ void sendrtcp_begin(struct sender *s, int64_t now_ns)
 	s->begun_ns = now_ns;
 	s->binding_ns = now_ns + BINDING_NS;
 	s->byes_ns = INT64_MAX;
-	rtcp_timer_init(&s->timer, bandwidth_bps(s, now_ns), true, FIRST_BYTES, now_ns, sender_random(s));
+	rtcptimer_init(&s->timer, bandwidth_bps(s, now_ns), true, FIRST_BYTES, now_ns, sender_random(s));
 }
 
 /* ---- out ---- */
@@ -57,7 +57,7 @@ static enum err build(struct sender *s, const struct flow *f, bool bye, int64_t 
 
 	if (s->has_srtp)
 		b.roc = srtp_session_roc(&s->srtp, ssrc);
-	size_t n = rtcp_binding_pack(&b, data);
+	size_t n = rtcpweir_binding_pack(&b, data);
 	if ((e = rtcp_put_sr(w, &sr, NULL, 0)) || (e = rtcp_put_sdes(w, ssrc, s->cname, NULL)) ||
 		(e = rtcp_put_app(w, ssrc, RTCP_WEIR_BINDING, RTCP_WEIR_NAME, data, n)))
 		return e;
@@ -85,7 +85,7 @@ void sendrtcp_say(struct sender *s, unsigned flow, bool bye, int64_t now_ns)
 		s->flows[flow]->n_byes++;
 		s->flows[flow]->bye_ns = now_ns;
 	}
-	rtcp_timer_heard(&s->timer, n_bytes + UDP_BYTES);
+	rtcptimer_heard(&s->timer, n_bytes + UDP_BYTES);
 }
 
 static bool is_silent(const struct sender_receiver *r, int64_t now_ns)
@@ -168,8 +168,8 @@ int64_t sendrtcp_work(struct sender *s, int64_t now_ns)
 		return next_of(s);
 	unsigned n_flows = living_flows(s), n_receivers = count_receivers(s, now_ns);
 	s->timer.bandwidth_bps = bandwidth_bps(s, now_ns);
-	rtcp_timer_members(&s->timer, n_flows + n_receivers, n_flows, now_ns);
-	bool due = now_ns >= s->binding_ns || rtcp_timer_due(&s->timer, now_ns, sender_random(s));
+	rtcptimer_members(&s->timer, n_flows + n_receivers, n_flows, now_ns);
+	bool due = now_ns >= s->binding_ns || rtcptimer_due(&s->timer, now_ns, sender_random(s));
 	if (due) {
 		for (unsigned i = 0; i < s->n_flows; i++) {
 			if (!s->flows[i]->has_left)
@@ -177,7 +177,7 @@ int64_t sendrtcp_work(struct sender *s, int64_t now_ns)
 			if (s->flows[i]->n_byes && s->flows[i]->n_byes < SENDRTCP_BYES && s->flows[i]->bye_ns + SENDRTCP_BYE_NS < s->byes_ns)
 				s->byes_ns = s->flows[i]->bye_ns + SENDRTCP_BYE_NS;
 		}
-		rtcp_timer_sent(&s->timer, (size_t)s->timer.average_bytes, now_ns, sender_random(s));
+		rtcptimer_sent(&s->timer, (size_t)s->timer.average_bytes, now_ns, sender_random(s));
 		/* The binding once a second, but RTCP keeps to its share of what is sent. */
 		double least_ns = s->timer.average_bytes * 8 * n_flows / (SHARE * s->timer.bandwidth_bps + 1) * (double)UNITS_NS_PER_S;
 		s->binding_ns = now_ns + (least_ns > (double)RTCP_MIN_INTERVAL_NS ? RTCP_MIN_INTERVAL_NS : least_ns > (double)BINDING_NS ? (int64_t)least_ns : BINDING_NS);
@@ -245,7 +245,7 @@ static void answer(struct sender *s, const struct rtcp_ping *ping, const struct 
 	uint8_t bytes[64 + SRTP_RTCP_TAIL_BYTES], data[RTCP_PING_BYTES];
 	struct rtcp_writer w = { bytes, 64, 0 };
 
-	rtcp_ping_pack(ping, data);
+	rtcpweir_ping_pack(ping, data);
 	if (rtcp_put_app(&w, ping->ssrc, RTCP_WEIR_PONG, RTCP_WEIR_NAME, data, sizeof(data)))
 		return;
 	size_t n_bytes = w.n_bytes;
@@ -262,11 +262,11 @@ static void take_app(struct sender *s, const struct rtcp_packet *p, const struct
 
 	if (rtcp_app_unpack(p, &app))
 		return;
-	if (!rtcp_ping_unpack(&app, RTCP_WEIR_PING, &ping) && flow_of(s, ping.ssrc)) {
+	if (!rtcpweir_ping_unpack(&app, RTCP_WEIR_PING, &ping) && flow_of(s, ping.ssrc)) {
 		answer(s, &ping, from);
 		return;
 	}
-	if (rtcp_loss_unpack(&app, &loss))
+	if (rtcpweir_loss_unpack(&app, &loss))
 		return;
 	for (unsigned i = 0; i < s->n_receivers; i++)
 		s->receivers[i].is_weir |= s->receivers[i].ssrc == app.ssrc;
@@ -296,7 +296,7 @@ static void take_compound(struct sender *s, const uint8_t *bytes, size_t n_bytes
 	if (rtcp_check(bytes, n_bytes, true))
 		return;
 	stats_add(&s->rtcp_in, 1);
-	rtcp_timer_heard(&s->timer, n_bytes + UDP_BYTES);
+	rtcptimer_heard(&s->timer, n_bytes + UDP_BYTES);
 	while (rtcp_next(bytes, n_bytes, &at, &p) == ERR_OK) {
 		if (p.type == RTCP_APP)
 			take_app(s, &p, from, now_ns, utc_ns);

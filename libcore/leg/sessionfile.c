@@ -1,6 +1,7 @@
 #include "leg/sessionfile.h"
 
 #include "net/secret.h"
+#include "net/sdpwrite.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -95,35 +96,37 @@ static void describe_flow(const struct sender *s, const struct sessionfile *f, u
 	}
 }
 
+/* The numbers of flows first…last that are described, behind a word.  Returns: there are two at least, and the line is whole. */
+static bool describe_group(const struct sender *s, const char *word, unsigned first, unsigned last, char g[SDP_TEXT_BYTES])
+{
+	size_t at = (size_t)snprintf(g, SDP_TEXT_BYTES, "%s", word);
+	unsigned n = 0;
+
+	for (unsigned i = first; i <= last && at < SDP_TEXT_BYTES; i++) {
+		if (s->flows[i]->is_over)
+			continue;
+		at += (size_t)snprintf(g + at, SDP_TEXT_BYTES - at, " %u", i + 1);
+		n++;
+	}
+	/* One that is cut would say something else: then none. */
+	if (n > 1 && at < SDP_TEXT_BYTES)
+		return true;
+	g[0] = '\0';
+	return false;
+}
+
 /* Flows of one track belong together; flows on one port share it (RFC 9143). */
 static void describe_groups(const struct sender *s, struct sdp *out)
 {
-	size_t at = 0;
-
 	if (s->n_flows < 2)
 		return;
-	if (s->o.port_step == 0) {
-		char *g = out->groups[out->n_groups];
-		at = (size_t)snprintf(g, SDP_TEXT_BYTES, "BUNDLE");
-		for (unsigned i = 0; i < s->n_flows && at < SDP_TEXT_BYTES; i++)
-			at += (size_t)snprintf(g + at, SDP_TEXT_BYTES - at, " %u", i + 1);
-		/* One that is cut would say something else: then none. */
-		out->n_groups += at < SDP_TEXT_BYTES;
+	if (s->o.port_step == 0)
+		out->n_groups += describe_group(s, "BUNDLE", 0, s->n_flows - 1, out->groups[out->n_groups]);
+	for (unsigned first = 0, last; first < s->n_flows && out->n_groups < ARRAY_LEN(out->groups); first = last + 1) {
+		for (last = first; last + 1 < s->n_flows && s->flows[last + 1]->track == s->flows[first]->track; last++)
+			;
+		out->n_groups += describe_group(s, "LS", first, last, out->groups[out->n_groups]);
 	}
-	for (unsigned first = 0; first < s->n_flows && out->n_groups < ARRAY_LEN(out->groups); ) {
-		unsigned last = first;
-
-		while (last + 1 < s->n_flows && s->flows[last + 1]->track == s->flows[first]->track)
-			last++;
-		char *g = out->groups[out->n_groups];
-		at = (size_t)snprintf(g, SDP_TEXT_BYTES, "LS");
-		for (unsigned i = first; i <= last && at < SDP_TEXT_BYTES; i++)
-			at += (size_t)snprintf(g + at, SDP_TEXT_BYTES - at, " %u", i + 1);
-		out->n_groups += last > first && at < SDP_TEXT_BYTES;
-		first = last + 1;
-	}
-	if (out->n_groups < ARRAY_LEN(out->groups))
-		out->groups[out->n_groups][0] = '\0';
 }
 
 void sessionfile_describe(const struct sender *s, const struct sessionfile *f, struct sdp *out)
@@ -217,7 +220,7 @@ enum err sessionfile_write(struct sessionfile *f, const struct sender *s, struct
 	}
 	f->version++;
 	sessionfile_describe(s, f, sdp);
-	n = sdp_write(sdp, text, SDP_MAX_BYTES);
+	n = sdpwrite_text(sdp, text, SDP_MAX_BYTES);
 	if (n == 0) {
 		e = err_say(why, ERR_LIMIT, f->path, "a session description of more than %u bytes", SDP_MAX_BYTES);
 	} else if (!strcmp(f->path, "-")) {

@@ -2,6 +2,7 @@
 
 #include "base/bytes.h"
 #include "base/units.h"
+#include "media/opusguard.h"
 #include "media/opushead.h"
 #include "media/opusmap.h"
 
@@ -28,6 +29,7 @@ struct opusdec {
 	int64_t pos;              /* of the next frame to be handed out */
 	uint8_t last_toc;         /* first byte of the last packet: its mode and frame size */
 	bool has_last;
+	struct opusguard guard;   /* of a plain decoder to f32 */
 };
 
 /* ---- what a packet says of itself ---- */
@@ -85,6 +87,7 @@ void opusdec_reset(struct opusdec *d)
 {
 	CTL(d, OPUS_RESET_STATE);
 	d->has_last = false;
+	opusguard_reset(&d->guard);
 }
 
 /* ---- the interface ---- */
@@ -140,7 +143,10 @@ enum err opusdec_packet_into(struct opusdec *d, const struct packet *p, void *ds
 	if (n >= 0) {
 		d->last_toc = p->payload[0];
 		d->has_last = true;
+		if (d->plain && !d->as_s16)
+			opusguard_take(&d->guard, p->payload, p->payload_bytes, (float *)(void *)to, (size_t)n, d->channels);
 	} else {
+		opusguard_lost(&d->guard);
 		uint32_t want = p->dur < OPUSDEC_MAX_FRAMES ? p->dur : OPUSDEC_MAX_FRAMES;
 		to = d->buffer;
 		n = decode(d, NULL, 0, to, (int)units_round_up(want, CELT_STEP_FRAMES), 0);
@@ -166,6 +172,7 @@ enum err opusdec_conceal(struct opusdec *d, int64_t pos, uint64_t n_frames, cons
 	*b = (struct opusdec_block){ .pos = pos, .flags = PACKET_CONCEALED };
 	if (n_frames == 0)
 		return ERR_OK;
+	opusguard_lost(&d->guard);
 	if (d->has_last) {
 		/* As the decoder would have gone on with the packets that are missing. */
 		uint32_t frame = (uint32_t)opus_packet_get_samples_per_frame(&d->last_toc, OUT_HZ);

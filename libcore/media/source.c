@@ -289,6 +289,16 @@ bool source_is_stream(const uint8_t *head, size_t n_bytes)
 	return n_bytes >= 6 && get_le32(head) == PACKET_SYNC && head[4] >> 4 == PACKET_VERSION >> 4;
 }
 
+/* Of errno.  `mic:` was not meant as the name of a file. */
+static enum err explain_open(const char *path, struct err_why *why)
+{
+	size_t n = strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-");
+	bool is_word = n && path[n] == ':' && errno == ENOENT && !strchr(path, '/');
+	enum err e = err_sys(why, path);
+
+	return is_word ? err_say(why, e, path, "%s; sources of sound: pulse: pipewire: jack: alsa:, and gen: raw:", strerror(ENOENT)) : e;
+}
+
 static enum err open_path(struct source *s, const char *path, const struct source_args *args, struct err_why *why)
 {
 	struct stat st;
@@ -304,7 +314,7 @@ static enum err open_path(struct source *s, const char *path, const struct sourc
 			return err_say(why, ERR_ARG, "\"\"", "an empty file name");
 		s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 		if (s->fd < 0)
-			return err_sys(why, s->name);
+			return explain_open(s->name, why);
 		s->owns_fd = true;
 	}
 	if (fstat(s->fd, &st))

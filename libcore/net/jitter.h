@@ -2,6 +2,9 @@
  * The buffer between a network and a clock: packets in by position and arrival, parts of the timeline out, in order,
  * each exactly once.  A pure function: time is an argument, nothing is allocated, no thread, no clock.
  *
+ * Its parts, on the same struct: the packets held (net/jitterslots.h), where playing is (net/jitterline.h), what was late
+ * (net/jitterlate.h), how deep it must be (net/jitterdepth.h).
+ *
  * Two loops look at one measure, the slack of each packet at its arrival (frames between its position and the one that
  * is played at that moment).  The envelope of slack drives the ratio (net/drift.h).  How far the slowest packet of each
  * half second fell behind the envelope is kept in a histogram that forgets; the depth is the quantile of it that the
@@ -97,7 +100,7 @@ struct jitter_counts {
 	uint64_t late, duplicate, reordered, full, stray;
 	uint64_t late_copies;   /* repairs that would have been of use earlier */
 	uint64_t lost_frames;   /* missing when it was their turn: never came, or late */
-	uint64_t glitches;      /* times that something was missing because it was late; what is not further apart than 0.5 s is one */
+	uint64_t glitches;      /* times that something was missing because it was late; what follows within 0.1 s is the same one */
 	uint64_t held_frames;   /* filled in for growing depth */
 	uint64_t skipped_frames; /* that were there, and jumped over for less depth */
 	uint64_t restarts, jumps;

@@ -159,7 +159,7 @@ static uint64_t *word_of(struct red_monitor *m, int64_t seq)
 
 static void end_burst(struct red_monitor *m)
 {
-	uint16_t *n = &m->now.bursts[rtcp_burst_bin(m->burst)];
+	uint16_t *n = &m->now.bursts[rtcpweir_burst_bin(m->burst)];
 
 	if (m->burst && *n < UINT16_MAX)
 		(*n)++;
@@ -289,8 +289,8 @@ static unsigned percentile(const double *bursts)
 		return 1;
 	for (unsigned i = 0; i < RTCP_N_BURSTS; i++)
 		if ((sum += bursts[i]) >= 0.9 * all)
-			return rtcp_burst_packets(i);
-	return rtcp_burst_packets(RTCP_N_BURSTS - 1);
+			return rtcpweir_burst_packets(i);
+	return rtcpweir_burst_packets(RTCP_N_BURSTS - 1);
 }
 
 static void take_bursts(struct red_control *c, const struct rtcp_loss *loss, double seconds)

@@ -14,7 +14,7 @@
 #define NET_RED_H
 
 #include "base/err.h"
-#include "net/rtcp.h"
+#include "net/rtcpweir.h"
 
 #include <stdbool.h>
 #include <stddef.h>

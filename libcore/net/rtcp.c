@@ -1,7 +1,6 @@
 #include "net/rtcp.h"
 
 #include "base/bytes.h"
-#include "base/utf8.h"
 
 #include <string.h>
 
@@ -9,7 +8,6 @@
 #define HEADER_BYTES 4u
 #define SR_BYTES 24u                 /* SSRC and sender's figures, behind the header */
 #define REPORT_BYTES 24u
-#define MAX_LOST 0x7fffff            /* 24 bits with a sign */
 
 /* ---- reading ---- */
 
@@ -298,182 +296,10 @@ enum err rtcp_put_app(struct rtcp_writer *w, uint32_t ssrc, uint8_t subtype, con
 	return ERR_OK;
 }
 
-/* ---- APP "WEIR" ---- */
-
-#define BINDING_FIXED_BYTES 64u
-#define MAX_POS (INT64_MAX / 4)
-#define MIN_RATE_HZ 1000u
-#define MAX_RATE_HZ 768000u
-#define MAX_CHANNELS 1024u
-
-/* At most so many bytes of text, at a whole character. */
-static size_t cut_name(const char *name, size_t most)
-{
-	size_t at = 0, n = strlen(name);
-
-	while (at < n) {
-		unsigned c = utf8_length((const uint8_t *)name + at, n - at);
-		if (c == 0 || at + c > most)
-			break;
-		at += c;
-	}
-	return at;
-}
-
-size_t rtcp_binding_pack(const struct rtcp_binding *b, uint8_t data[static RTCP_MAX_BINDING_BYTES])
-{
-	size_t name_bytes = cut_name(b->name, RTCP_MAX_TRACK_NAME_BYTES);
-
-	memset(data, 0, RTCP_MAX_BINDING_BYTES);
-	put_be32(data, b->ssrc);
-	put_be16(data + 4, b->track);
-	data[6] = b->gen;
-	data[7] = b->pt;
-	data[8] = (uint8_t)b->codec;
-	data[9] = b->sample;
-	put_be16(data + 10, b->channels);
-	put_be16(data + 12, b->first_channel);
-	put_be16(data + 14, b->all_channels);
-	put_be32(data + 16, b->rate_hz);
-	put_be32(data + 20, b->ts0);
-	put_be64(data + 24, (uint64_t)b->pos0);
-	put_be32(data + 32, b->roc);
-	put_be16(data + 36, b->seq);
-	put_be16(data + 38, (uint16_t)name_bytes);
-	put_be64(data + 40, (uint64_t)b->first_pos);
-	put_be64(data + 48, (uint64_t)b->end_pos);
-	put_be64(data + 56, (uint64_t)b->utc_ns);
-	memcpy(data + BINDING_FIXED_BYTES, b->name, name_bytes);
-	return BINDING_FIXED_BYTES + (name_bytes + 3) / 4 * 4;
-}
-
-static bool is_position(int64_t pos)
-{
-	return pos >= -MAX_POS && pos <= MAX_POS;
-}
-
-static bool is_weir(const struct rtcp_app *a, uint8_t subtype)
-{
-	return a->subtype == subtype && !memcmp(a->name, RTCP_WEIR_NAME, 4);
-}
-
-enum err rtcp_binding_unpack(const struct rtcp_app *a, struct rtcp_binding *b)
-{
-	const uint8_t *d = a->data;
-
-	if (!is_weir(a, RTCP_WEIR_BINDING) || a->data_bytes < BINDING_FIXED_BYTES)
-		return ERR_FORMAT;
-	size_t name_bytes = get_be16(d + 38);
-	if (name_bytes > RTCP_MAX_TRACK_NAME_BYTES || name_bytes > a->data_bytes - BINDING_FIXED_BYTES)
-		return ERR_FORMAT;
-	*b = (struct rtcp_binding){
-		.ssrc = get_be32(d),
-		.track = get_be16(d + 4),
-		.gen = d[6],
-		.pt = d[7],
-		.codec = d[8],
-		.sample = d[9],
-		.channels = get_be16(d + 10),
-		.first_channel = get_be16(d + 12),
-		.all_channels = get_be16(d + 14),
-		.rate_hz = get_be32(d + 16),
-		.ts0 = get_be32(d + 20),
-		.pos0 = (int64_t)get_be64(d + 24),
-		.roc = get_be32(d + 32),
-		.seq = get_be16(d + 36),
-		.first_pos = (int64_t)get_be64(d + 40),
-		.end_pos = (int64_t)get_be64(d + 48),
-		.utc_ns = (int64_t)get_be64(d + 56),
-	};
-	memcpy(b->name, d + BINDING_FIXED_BYTES, name_bytes);
-	if (memchr(b->name, '\0', name_bytes) || cut_name(b->name, name_bytes) != name_bytes)
-		return ERR_FORMAT;
-	bool sound = b->track != 0 && b->track != UINT16_MAX && b->pt <= 127 && b->codec > RTP_CODEC_NONE && b->codec < RTP_N_CODECS &&
-		b->channels >= 1 && b->all_channels <= MAX_CHANNELS && b->first_channel + b->channels <= b->all_channels &&
-		b->rate_hz >= MIN_RATE_HZ && b->rate_hz <= MAX_RATE_HZ && is_position(b->pos0) && is_position(b->first_pos) &&
-		(b->end_pos == RTCP_UNKNOWN_POS || is_position(b->end_pos));
-	return sound ? ERR_OK : ERR_FORMAT;
-}
-
-/* The last length that each bin takes, but for the last bin. */
-static const uint8_t burst_last[RTCP_N_BURSTS - 1] = { 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 48, 64 };
-
-unsigned rtcp_burst_bin(unsigned n_packets)
-{
-	unsigned bin = 0;
-
-	while (bin < RTCP_N_BURSTS - 1 && n_packets > burst_last[bin])
-		bin++;
-	return bin;
-}
-
-unsigned rtcp_burst_packets(unsigned bin)
-{
-	return bin < RTCP_N_BURSTS - 1 ? burst_last[bin] : 2u * burst_last[RTCP_N_BURSTS - 2];
-}
-
-void rtcp_loss_pack(const struct rtcp_loss *l, uint8_t data[static RTCP_LOSS_BYTES])
-{
-	memset(data, 0, RTCP_LOSS_BYTES);
-	put_be32(data, l->ssrc);
-	put_be16(data + 4, l->interval_ms);
-	for (unsigned i = 0; i < RTCP_N_BINS; i++)
-		put_be16(data + 8 + 2 * i, l->bins[i]);
-	put_be32(data + 16, l->expected);
-	put_be32(data + 20, l->lost);
-	put_be32(data + 24, l->repaired);
-	put_be32(data + 28, l->late);
-	for (unsigned i = 0; i < RTCP_N_BURSTS; i++)
-		put_be16(data + 32 + 2 * i, l->bursts[i]);
-	put_be32(data + 64, l->jitter_us);
-	put_be32(data + 68, l->depth_us);
-	put_be32(data + 72, l->last_sr);
-	put_be32(data + 76, l->delay_last_sr);
-}
-
-enum err rtcp_loss_unpack(const struct rtcp_app *a, struct rtcp_loss *l)
-{
-	const uint8_t *d = a->data;
-
-	if (!is_weir(a, RTCP_WEIR_LOSS) || a->data_bytes < RTCP_LOSS_BYTES)
-		return ERR_FORMAT;
-	*l = (struct rtcp_loss){
-		.ssrc = get_be32(d),
-		.interval_ms = get_be16(d + 4),
-		.expected = get_be32(d + 16),
-		.lost = get_be32(d + 20),
-		.repaired = get_be32(d + 24),
-		.late = get_be32(d + 28),
-		.jitter_us = get_be32(d + 64),
-		.depth_us = get_be32(d + 68),
-		.last_sr = get_be32(d + 72),
-		.delay_last_sr = get_be32(d + 76),
-	};
-	for (unsigned i = 0; i < RTCP_N_BINS; i++)
-		l->bins[i] = get_be16(d + 8 + 2 * i);
-	for (unsigned i = 0; i < RTCP_N_BURSTS; i++)
-		l->bursts[i] = get_be16(d + 32 + 2 * i);
-	return l->lost <= l->expected && l->repaired <= l->lost ? ERR_OK : ERR_FORMAT;
-}
-
-void rtcp_ping_pack(const struct rtcp_ping *p, uint8_t data[static RTCP_PING_BYTES])
-{
-	put_be32(data, p->ssrc);
-	put_be32(data + 4, (uint32_t)(p->token >> 32));
-	put_be32(data + 8, (uint32_t)p->token);
-}
-
-enum err rtcp_ping_unpack(const struct rtcp_app *a, uint8_t subtype, struct rtcp_ping *p)
-{
-	if (!is_weir(a, subtype) || a->data_bytes < RTCP_PING_BYTES)
-		return ERR_FORMAT;
-	*p = (struct rtcp_ping){ get_be32(a->data), (uint64_t)get_be32(a->data + 4) << 32 | get_be32(a->data + 8) };
-	return ERR_OK;
-}
-
 /* ---- time ---- */
 
 #define NTP_EPOCH_S 2208988800LL     /* 1900 to 1970 */
+#define NTP_ERA_S (1LL << 32)        /* the seconds wrap in 2036: before 1968 is after it (RFC 4330 section 3) */
 #define MAX_ROUND_TRIP_NS (60 * UNITS_NS_PER_S)
 
 uint64_t rtcp_ntp(int64_t utc_ns)
@@ -490,7 +316,7 @@ uint64_t rtcp_ntp(int64_t utc_ns)
 
 int64_t rtcp_ntp_utc_ns(uint64_t ntp)
 {
-	int64_t s = (int64_t)(ntp >> 32) - NTP_EPOCH_S;
+	int64_t s = (int64_t)(ntp >> 32) - NTP_EPOCH_S + (ntp >> 63 ? 0 : NTP_ERA_S);
 	uint64_t rest = ((ntp & 0xffffffff) * (uint64_t)UNITS_NS_PER_S + (1u << 31)) >> 32;
 
 	return s * UNITS_NS_PER_S + (int64_t)rest;
@@ -503,142 +329,4 @@ int64_t rtcp_round_trip_ns(uint64_t ntp_now, uint32_t last_sr, uint32_t delay_la
 	uint32_t gone = rtcp_ntp_middle(ntp_now) - last_sr - delay_last_sr;
 	int64_t ns = units_scale(gone, UNITS_NS_PER_S, 65536);
 	return ns <= MAX_ROUND_TRIP_NS ? ns : -1;
-}
-
-/* ---- what a receiver counts ---- */
-
-void rtcp_reception_take(struct rtcp_reception *r, uint16_t seq, uint32_t ts, int64_t arrival_ns, uint32_t clock_hz)
-{
-	uint32_t arrival = (uint32_t)units_from_ns(arrival_ns, clock_hz, 1);
-	uint32_t transit = arrival - ts;
-	int64_t n = rtp_unwrap_seq(&r->seq, seq);
-
-	if (r->started) {
-		int32_t d = (int32_t)(transit - r->transit);
-		r->jitter += ((d < 0 ? -(double)d : (double)d) - r->jitter) / 16;
-		if (n < r->base_seq)
-			r->base_seq = n;
-	} else {
-		r->base_seq = n;
-	}
-	r->transit = transit;
-	r->n_received++;
-	r->started = true;
-}
-
-void rtcp_reception_sr(struct rtcp_reception *r, const struct rtcp_sr *sr, int64_t arrival_ns)
-{
-	r->last_sr = rtcp_ntp_middle(sr->ntp);
-	r->sr_arrival_ns = arrival_ns;
-}
-
-static uint64_t expected(const struct rtcp_reception *r)
-{
-	return r->started ? (uint64_t)(r->seq.highest - r->base_seq + 1) : 0;
-}
-
-int64_t rtcp_reception_lost(const struct rtcp_reception *r)
-{
-	return (int64_t)(expected(r) - r->n_received);
-}
-
-struct rtcp_report rtcp_reception_report(struct rtcp_reception *r, uint32_t ssrc, int64_t now_ns)
-{
-	uint64_t all = expected(r);
-	int64_t lost = rtcp_reception_lost(r);
-	uint64_t interval = all - r->expected_prior;
-	int64_t interval_lost = (int64_t)(interval - (r->n_received - r->received_prior));
-	uint32_t fraction = interval && interval_lost > 0 ? (uint32_t)(((uint64_t)interval_lost << 8) / interval) : 0;
-	int64_t gone = r->last_sr ? units_scale(now_ns - r->sr_arrival_ns, 65536, UNITS_NS_PER_S) : 0;
-
-	r->expected_prior = all;
-	r->received_prior = r->n_received;
-	return (struct rtcp_report){
-		.ssrc = ssrc,
-		.fraction_lost = (uint8_t)(fraction > 255 ? 255 : fraction),
-		.lost = lost > MAX_LOST ? MAX_LOST : lost < -MAX_LOST - 1 ? -MAX_LOST - 1 : (int32_t)lost,
-		.highest_seq = (uint32_t)(r->seq.highest - 0x10000), /* the unwrapped begin one turn up */
-		.jitter = (uint32_t)r->jitter,
-		.last_sr = r->last_sr,
-		.delay_last_sr = gone < 0 ? 0 : gone > UINT32_MAX ? UINT32_MAX : (uint32_t)gone,
-	};
-}
-
-/* ---- when to send ---- */
-
-#define BANDWIDTH_FRACTION 0.05
-#define SENDERS_FRACTION 0.25
-#define COMPENSATION 1.21828182845904524 /* e − 3/2 */
-
-int64_t rtcp_timer_interval_ns(const struct rtcp_timer *t, double random)
-{
-	double bytes_per_s = t->bandwidth_bps * BANDWIDTH_FRACTION / 8;
-	double least_s = (double)RTCP_MIN_INTERVAL_NS / (double)UNITS_NS_PER_S;
-	double n = t->n_members;
-
-	if (t->reduced_minimum && t->bandwidth_bps > 0 && 360e3 / t->bandwidth_bps < least_s)
-		least_s = 360e3 / t->bandwidth_bps;
-	if (t->initial)
-		least_s /= 2;
-	if (t->n_senders <= n * SENDERS_FRACTION) {
-		bytes_per_s *= t->we_send ? SENDERS_FRACTION : 1 - SENDERS_FRACTION;
-		n = t->we_send ? t->n_senders : n - t->n_senders;
-	}
-	double s = bytes_per_s > 0 ? t->average_bytes * n / bytes_per_s : least_s;
-	if (s < least_s)
-		s = least_s;
-	/* So slow a session is not heard of again in any case. */
-	if (s > 86400)
-		s = 86400;
-	return (int64_t)(s * (random + 0.5) / COMPENSATION * (double)UNITS_NS_PER_S);
-}
-
-void rtcp_timer_init(struct rtcp_timer *t, double bandwidth_bps, bool we_send, size_t first_bytes, int64_t now_ns, double random)
-{
-	*t = (struct rtcp_timer){
-		.bandwidth_bps = bandwidth_bps,
-		.we_send = we_send,
-		.initial = true,
-		.n_members = 1, .n_members_before = 1, .n_senders = we_send ? 1 : 0,
-		.average_bytes = (double)first_bytes,
-		.last_ns = now_ns,
-	};
-	t->next_ns = now_ns + rtcp_timer_interval_ns(t, random);
-}
-
-bool rtcp_timer_due(struct rtcp_timer *t, int64_t now_ns, double random)
-{
-	if (now_ns < t->next_ns)
-		return false;
-	int64_t at_ns = t->last_ns + rtcp_timer_interval_ns(t, random);
-	t->n_members_before = t->n_members;
-	if (at_ns <= now_ns)
-		return true;
-	t->next_ns = at_ns;
-	return false;
-}
-
-void rtcp_timer_sent(struct rtcp_timer *t, size_t n_bytes, int64_t now_ns, double random)
-{
-	rtcp_timer_heard(t, n_bytes);
-	t->last_ns = now_ns;
-	t->initial = false;
-	t->next_ns = now_ns + rtcp_timer_interval_ns(t, random);
-}
-
-void rtcp_timer_heard(struct rtcp_timer *t, size_t n_bytes)
-{
-	t->average_bytes += ((double)n_bytes - t->average_bytes) / 16;
-}
-
-void rtcp_timer_members(struct rtcp_timer *t, unsigned n_members, unsigned n_senders, int64_t now_ns)
-{
-	t->n_members = n_members ? n_members : 1;
-	t->n_senders = n_senders;
-	if (t->n_members >= t->n_members_before)
-		return;
-	double share = (double)t->n_members / t->n_members_before;
-	t->next_ns = now_ns + (int64_t)(share * (double)(t->next_ns - now_ns));
-	t->last_ns = now_ns - (int64_t)(share * (double)(now_ns - t->last_ns));
-	t->n_members_before = t->n_members;
 }

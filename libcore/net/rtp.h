@@ -18,7 +18,7 @@
 #define RTP_MTU_PAYLOAD_BYTES 1440u /* with RTP, UDP and IPv6 this fills 1500 */
 #define RTP_OPUS_HZ 48000u          /* the clock of Opus, whatever the sound's rate (RFC 7587 section 4.1) */
 
-/* What is in a payload.  The numbers stand on the wire, in rtcp_binding_pack(). */
+/* What is in a payload.  The numbers stand on the wire, in rtcpweir_binding_pack(). */
 enum rtp_codec {
 	RTP_CODEC_NONE,
 	RTP_CODEC_OPUS, /* RFC 7587 */

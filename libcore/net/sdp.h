@@ -1,6 +1,6 @@
 /*
  * Session descriptions (RFC 8866): those that netsend writes, and those of others as far as audio over RTP needs them.
- * Pure: text in, struct out, and back; no allocation.
+ * Pure: text in, struct out; no allocation.  The way back is net/sdpwrite.h.
  *
  * What is not known is passed over, as the RFC wants; what is known and wrong is an error that names the line.
  */
@@ -99,12 +99,6 @@ struct sdp {
  * than SDP_MAX_LINE_BYTES, more than SDP_MAX_MEDIA.
  */
 enum err sdp_parse(struct sdp *s, const char *text, size_t n_bytes, const char *name, struct err_why *why) WEIR_MUSTUSE;
-
-/*
- * Write *s with CR LF (section 5) into out, terminated.  Values are written as they stand: a caller that takes them from
- * outside cleans them first (sdp_clean()).  Returns: bytes without the NUL; 0 if it does not fit.
- */
-size_t sdp_write(const struct sdp *s, char *out, size_t room_bytes);
 
 /* Text that may stand in a value: control characters become '_', cut to fit at a whole UTF-8 character.  Returns: out. */
 const char *sdp_clean(const char *text, char *out, size_t out_bytes);

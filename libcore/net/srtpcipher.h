@@ -12,7 +12,7 @@
 
 /*
  * Starts libsrtp and gives it these ciphers; streams of before keep what they have.  Once in a process, however often and
- * from whichever thread it is called: the self-tests take some 10 ms.  Role: control, io.
+ * from whichever thread it is called: the self-tests take some tens of milliseconds.  Role: control, io.
  * Returns: false if libsrtp does not start or does not take them.
  */
 bool srtpcipher_begin(void);

@@ -75,6 +75,8 @@ static enum err take_address(struct url *u, const char *text, const char *at, si
 	char q[64];
 	enum err e;
 
+	if (memchr(at, ',', n))
+		return err_say(why, ERR_ARG, text, "has a comma: each destination is an operand of its own");
 	if (n && *at == '[') {
 		const char *close = memchr(at, ']', n);
 

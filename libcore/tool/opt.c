@@ -8,6 +8,9 @@
 #include <string.h>
 #include <strings.h>
 
+#define HIGHEST_HZ 768000.0
+#define MOST_FRAMES 4e14
+
 /* ---- numbers ---- */
 
 /* Decimal digits, one point, no sign, no exponent, whatever the locale.  Returns: what follows, or NULL if there is no number. */
@@ -229,7 +232,8 @@ static enum err time_value(const struct opt *row, const char *option, const char
 	double s = (double)t.value / UNITS_NS_PER_S;
 	if (!t.is_frames && (s < row->min || s > row->max))
 		return say_range(row, option, text, why);
-	if (t.is_frames && t.value == 0 && row->min > 0)
+	/* Of frames the rate is not known yet: what is too many at any rate, or at 48 kHz more nanoseconds than there are. */
+	if (t.is_frames && ((t.value == 0 && row->min > 0) || (double)t.value > fmin(row->max * HIGHEST_HZ, MOST_FRAMES)))
 		return say_range(row, option, text, why);
 	*(struct opt_time *)row->value = t;
 	return ERR_OK;

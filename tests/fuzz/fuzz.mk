@@ -47,6 +47,9 @@ FUZZ_MAX_LEN_argv := 1000
 FUZZ_MAX_LEN_receiver := 4096
 FUZZ_MAX_LEN := 16384
 
+# One table of the interpolator for all inputs.
+$(B)/tests/fuzz/fuzz_receiver $(FUZZ_B)/fuzz_receiver: LDLIBS += -Wl,--wrap=varirate_init
+
 $(FUZZ_B)/%.o: %.c Makefile VERSION
 	@mkdir -p $(@D)
 	@echo "  CC   $< (fuzz)"

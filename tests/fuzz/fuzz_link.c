@@ -32,9 +32,10 @@ static void sum_up(uint8_t *data, size_t n_bytes)
 	}
 }
 
-static uint16_t new_id(void *user)
+static uint16_t new_id(void *user, uint16_t theirs)
 {
 	(void)user;
+	(void)theirs;
 	return next_id < PACKET_MAX_TRACK ? next_id++ : 0;
 }
 

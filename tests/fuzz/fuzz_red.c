@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 		struct red_choice choice;
 		app.data = data + at;
 		app.data_bytes = RTCP_LOSS_BYTES;
-		if (rtcp_loss_unpack(&app, &loss))
+		if (rtcpweir_loss_unpack(&app, &loss))
 			continue;
 		red_control_report(&c, &loss);
 		red_control_choice(&c, &choice);

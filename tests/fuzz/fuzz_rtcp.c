@@ -1,7 +1,10 @@
 /* RTCP: a compound packet is read to its end whatever it holds, each part within its bounds; our own parts survive being written again. */
 #include "fuzz.h"
 
+#include "net/reception.h"
 #include "net/rtcp.h"
+#include "net/rtcptimer.h"
+#include "net/rtcpweir.h"
 
 #include <math.h>
 #include <string.h>
@@ -31,24 +34,24 @@ static void app(const struct rtcp_packet *p)
 		return;
 	must(a.subtype < 32);
 	fuzz_touch(a.data, a.data_bytes);
-	if (!rtcp_binding_unpack(&a, &b)) {
+	if (!rtcpweir_binding_unpack(&a, &b)) {
 		must(memchr(b.name, 0, sizeof(b.name)) && b.channels >= 1 && b.first_channel + b.channels <= b.all_channels);
-		size_t n = rtcp_binding_pack(&b, data);
+		size_t n = rtcpweir_binding_pack(&b, data);
 		must(n <= sizeof(data) && n % 4 == 0);
 		a.data = data;
 		a.data_bytes = n;
-		must(!rtcp_binding_unpack(&a, &b2) && !strcmp(b.name, b2.name) && b.pos0 == b2.pos0 && b.ts0 == b2.ts0);
+		must(!rtcpweir_binding_unpack(&a, &b2) && !strcmp(b.name, b2.name) && b.pos0 == b2.pos0 && b.ts0 == b2.ts0);
 	}
-	if (!rtcp_loss_unpack(&a, &l)) {
-		rtcp_loss_pack(&l, data);
+	if (!rtcpweir_loss_unpack(&a, &l)) {
+		rtcpweir_loss_pack(&l, data);
 		a.data = data;
 		a.data_bytes = RTCP_LOSS_BYTES;
-		must(!rtcp_loss_unpack(&a, &l2));
-		rtcp_loss_pack(&l2, data2);
+		must(!rtcpweir_loss_unpack(&a, &l2));
+		rtcpweir_loss_pack(&l2, data2);
 		must(!memcmp(data, data2, sizeof(data2)));
 	}
-	if (!rtcp_ping_unpack(&a, a.subtype, &ping)) {
-		rtcp_ping_pack(&ping, data);
+	if (!rtcpweir_ping_unpack(&a, a.subtype, &ping)) {
+		rtcpweir_ping_pack(&ping, data);
 		must(a.data_bytes >= RTCP_PING_BYTES && !memcmp(data, a.data, RTCP_PING_BYTES));
 	}
 }
@@ -86,24 +89,24 @@ static void read_all(const uint8_t *data, size_t n_bytes)
 /* Figures of a receiver from any numbers are within their fields, times are times. */
 static void figures(const uint8_t *data, size_t n_bytes)
 {
-	struct rtcp_reception r = { 0 };
-	struct rtcp_timer t;
+	struct reception r = { 0 };
+	struct rtcptimer t;
 	int64_t now_ns = 0;
 
-	rtcp_timer_init(&t, 64000, true, 100, 0, 0.5);
+	rtcptimer_init(&t, 64000, true, 100, 0, 0.5);
 	for (size_t at = 0; at + 8 <= n_bytes; at += 8) {
 		uint32_t ts, step;
 		memcpy(&ts, data + at, 4);
 		memcpy(&step, data + at + 4, 4);
 		now_ns += step;
-		rtcp_reception_take(&r, (uint16_t)ts, ts, now_ns, 48000);
+		reception_take(&r, (uint16_t)ts, ts, now_ns, 48000);
 		must(isfinite(r.jitter) && r.jitter >= 0);
-		struct rtcp_report report = rtcp_reception_report(&r, 1, now_ns);
+		struct rtcp_report report = reception_report(&r, 1, now_ns);
 		must(report.lost >= -(1 << 23) && report.lost < 1 << 23);
-		rtcp_timer_members(&t, ts & 0xffff, ts >> 20, now_ns);
-		must(rtcp_timer_interval_ns(&t, (ts & 0xff) / 256.0) > 0);
-		if (rtcp_timer_due(&t, now_ns, 0.3))
-			rtcp_timer_sent(&t, step & 0xffff, now_ns, 0.3);
+		rtcptimer_members(&t, ts & 0xffff, ts >> 20, now_ns);
+		must(rtcptimer_interval_ns(&t, (ts & 0xff) / 256.0) > 0);
+		if (rtcptimer_due(&t, now_ns, 0.3))
+			rtcptimer_sent(&t, step & 0xffff, now_ns, 0.3);
 		int64_t rtt_ns = rtcp_round_trip_ns(rtcp_ntp(now_ns), ts, step);
 		must(rtt_ns >= -1 && rtt_ns <= 60000000000LL);
 	}

@@ -2,6 +2,7 @@
 #include "fuzz.h"
 
 #include "net/sdp.h"
+#include "net/sdpwrite.h"
 #include "net/url.h"
 
 #include <string.h>
@@ -70,15 +71,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 		return 0;
 	}
 	look(&first);
-	size_t n = sdp_write(&first, text, sizeof(text));
+	size_t n = sdpwrite_text(&first, text, sizeof(text));
 	if (n == 0)
 		return 0;
 	must(sdp_parse(&second, text, n, "again", &why) == ERR_OK);
 	look(&second);
 	must(second.n_media == first.n_media);
 	/* From then on nothing changes any more. */
-	size_t n2 = sdp_write(&second, text2, sizeof(text2));
+	size_t n2 = sdpwrite_text(&second, text2, sizeof(text2));
 	must(n2 && sdp_parse(&first, text2, n2, "again", &why) == ERR_OK);
-	must(sdp_write(&first, text, sizeof(text)) == n2 && !memcmp(text, text2, n2));
+	must(sdpwrite_text(&first, text, sizeof(text)) == n2 && !memcmp(text, text2, n2));
 	return 0;
 }

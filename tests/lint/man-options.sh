@@ -106,9 +106,19 @@ MAN
 	done
 }
 
+# What a tool adds to the statistics by itself.
+statistics()
+{
+	local page=$TOP/man/weir-$1.1 key
+	for key in $(sed -nE 's/.*stats_key\([^"]*"([a-z0-9_]+)".*/\1/p' "$TOP/cmd/$1.c"); do
+		grep -qE "^\.(Pq |Op )?Li (.* )?$key( |$)" "$page" || fail "$page: .Li $key is missing"
+	done
+}
+
 test_case "the check sees each kind of difference" finds
 for t in "$TOP"/cmd/*.c; do
 	t=$(basename "$t" .c)
 	test_case "$t: the page has the options of the tool" options "$t"
+	test_case "$t: the page has the counters of the tool" statistics "$t"
 done
 done_testing

@@ -2,10 +2,7 @@
 # capture and play on JACK: a server with the dummy driver, clients of JACK and of weir on both sides.
 . "$(dirname "$0")/live.sh"
 
-for tool in jackd jack_lsp; do
-	have $tool || skip_all "$tool is not installed"
-done
-has_device jack || skip_all "this build has no JACK support"
+jack_begin
 
 # begin_capture CHANNELS [ARG…]: capture without connections, for whoever connects to it.
 begin_capture()
@@ -104,38 +101,21 @@ PY
 	stop_jack
 }
 
-# played FRAMES: play has handed so many to the server.
-played()
-{
-	local n
-	n=$(sed -n '$s/.*"frames_out": \([0-9]*\).*/\1/p' play.json 2>/dev/null)
-	[ "${n:-0}" -ge "$1" ]
-}
-
 # stalled FRAMES TIME: a counted signal of TIME, and the reader of the stream stops in the middle of it, until so many frames more
 # have been played.  (By the server's time: on a loaded machine it is slower than the clock.)
 stalled()
 {
 	start_jack 128 2
-	capture -c 2 jack:- --ring 2s --stats-file capture.json 2>capture.err | "$PYTHON" -c '
-import os
-out = os.open("got.weir", os.O_WRONLY | os.O_CREAT, 0o644)
-open("reader.pid", "w").write(str(os.getpid()))
-while True:
-    b = os.read(0, 65536)
-    if not b:
-        break
-    os.write(out, b)
-' &
+	capture -c 2 jack:- --ring 2s --stats-file capture.json 2>capture.err | reader &
 	local pipeline=$! reader player
 	wait_for 20 jack_lists weir-capture:in_2
 	wait_for 20 grown got.weir 4096
 	reader=$(cat reader.pid)
 	capture -d "$2" -c 2 gen:count | play jack:weir-capture --stats=0.05 --stats-file play.json &
 	player=$!
-	wait_for 30 played 12000
+	wait_for 30 reached play.json frames_out 12000
 	kill -STOP "$reader"
-	wait_for 60 played $((12000 + $1))
+	wait_for 60 reached play.json frames_out $((12000 + $1))
 	kill -CONT "$reader"
 	ends "$player" 60
 	eq "$status" 0 "status of play"
@@ -211,17 +191,12 @@ server_killed()
 	clean_jack
 }
 
-plays_to() # PORT
-{
-	jack_lsp -c "$1" 2>/dev/null | command grep -q weir-play
-}
-
 play_server_killed()
 {
 	start_jack 128 2
 	capture gen:silence -c 2 | play jack: 2>play.err &
 	local pipeline=$!
-	wait_for 20 plays_to system:playback_2
+	wait_for 20 jack_plays_to system:playback_2
 	kill -KILL "$jack_pid"
 	ends "$pipeline" 10
 	one_line play.err 'play: jack: the JACK server has ended'

@@ -83,6 +83,21 @@ sys.exit(f"{path}: {best}")
 PY
 }
 
+# reader: writes what it reads to got.weir, and its process id to reader.pid, so that it can be stopped for a while.
+reader()
+{
+	"$PYTHON" -c '
+import os
+out = os.open("got.weir", os.O_WRONLY | os.O_CREAT, 0o644)
+open("reader.pid", "w").write(str(os.getpid()))
+while True:
+    b = os.read(0, 65536)
+    if not b:
+        break
+    os.write(out, b)
+'
+}
+
 # Do other programs leave the processors alone?  What takes a time is judged only then, and printed always: less than 15 % of a core, while
 # half a second is looked at in which this test does nothing.
 machine_is_quiet()
@@ -98,7 +113,37 @@ sys.exit((busy() - a) * 2 >= 15)
 PY
 }
 
+# judge_begin and judge_end around what takes a time: is $judged not empty then, nothing else wanted the processors before and after it.
+judge_begin()
+{
+	judged=
+	! machine_is_quiet || judged=1
+}
+
+judge_end()
+{
+	machine_is_quiet || judged=
+}
+
 # ---- JACK ----
+
+# jack_begin [CLIENT]: skips all where there is no JACK; builds the client CLIENT.c, as $lib_scratch/CLIENT.
+jack_begin()
+{
+	local flags
+	have jackd && have jack_lsp || skip_all "jackd or jack_lsp is not installed"
+	has_device jack || skip_all "this build has no JACK support"
+	[ -n "${1-}" ] || return 0
+	flags=$(pkg-config --cflags --libs jack 2>/dev/null) || skip_all "there is no jack.pc to build $1.c with"
+	# shellcheck disable=SC2086
+	"${CC:-cc}" -O2 -o "$lib_scratch/$1" "$TOP/tests/live/$1.c" $flags || skip_all "$1.c cannot be built"
+}
+
+# jack_plays_to PORT: play is connected to it.
+jack_plays_to()
+{
+	jack_lsp -c "$1" 2>/dev/null | command grep -q weir-play
+}
 
 # jack_slot: one of four names for a server, nobody else's as long as this process lives.  JACK keeps a list of at most eight names,
 # and takes one that belonged to a server that was killed only for a server of the same name.

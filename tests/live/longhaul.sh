@@ -5,9 +5,7 @@ seconds=20
 case ${1-} in [0-9]*) seconds=$1 && shift ;; esac
 . "$(dirname "$0")/live.sh"
 
-have jackd && have jack_lsp || skip_all "jackd is not installed"
-has_device jack || skip_all "this build has no JACK support"
-flags=$(pkg-config --cflags --libs jack 2>/dev/null) || skip_all "there is no jack.pc to build the counting client with"
+jack_begin counter
 
 # reader OUT: the stream on standard input, packet by packet.  Each frame is the server's frame counter; what the packet says of its
 # place must agree with that, everywhere, or a sample was lost in silence.
@@ -61,9 +59,8 @@ busy()
 haul()
 {
 	[ -z "${SAN-}" ] || skip "with sanitizers the heap is theirs, and everything is late"
-	"${CC:-cc}" -O2 -o counter "$TOP/tests/live/counter.c" $flags
 	start_jack 32 32
-	./counter 32 &
+	"$lib_scratch/counter" 32 &
 	local counter=$! capture reader
 	wait_for 20 jack_lists counter:out_32
 	mkfifo stream

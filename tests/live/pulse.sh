@@ -104,16 +104,7 @@ volume()
 stalled()
 {
 	null_sink 48000 2 float32le
-	capture pulse:null.monitor --ring 2s --stats-file capture.json 2>capture.err | "$PYTHON" -c '
-import os
-out = os.open("got.weir", os.O_WRONLY | os.O_CREAT, 0o644)
-open("reader.pid", "w").write(str(os.getpid()))
-while True:
-    b = os.read(0, 65536)
-    if not b:
-        break
-    os.write(out, b)
-' &
+	capture pulse:null.monitor --ring 2s --stats-file capture.json 2>capture.err | reader &
 	local pipeline=$! reader played
 	wait_for 20 grown got.weir 4096
 	reader=$(cat reader.pid)

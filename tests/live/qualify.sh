@@ -1,5 +1,6 @@
 #!/bin/bash
-# A minute of the qualification: 32 channels beside 1080p60, none lost, all counted; rates and waits where the machine is quiet.  It runs alone.
+# A minute of the qualification: 32 channels beside 1080p60, none lost, all counted; rates and waits where the machine is quiet.  It runs alone, and
+# has a second try: pictures that take a good part of the memory's rate go beside the sound.
 . "$(dirname "$0")/../lib.sh"
 
 a_minute()

@@ -309,7 +309,21 @@ assert len(screen) == 1 and screen[0].startswith("decode: <stdin>: "), screen
 PY
 }
 
+# A word with a colon that is no file was meant as a source.
+sources_that_are_none()
+{
+	expect_status 1 capture mic: 2>err >out
+	one_line err "^capture: mic:: No such file or directory; sources of sound: pulse: pipewire: jack: alsa:, and gen: raw:\$"
+	expect_status 1 capture line-in:1 2>err >out
+	one_line err "sources of sound: "
+	expect_status 1 capture ./mic: 2>err >out
+	one_line err "No such file or directory\$"
+	expect_status 1 capture no.wav 2>err >out
+	one_line err "No such file or directory\$"
+}
+
 test_case "options: what may have been meant" near_misses
+test_case "a source that is none: which there are" sources_that_are_none
 test_case "-o where there is none: who makes files" output_option
 test_case "a k that was left out" units_left_out
 test_case "generators: white or pink, and dB" generator_parameters

@@ -1,60 +1,26 @@
 #!/bin/bash
 # ffmpeg and GStreamer send, netrecv hears: every packet of Opus as it was made, every sample of L16 and L24; with a
 # session description and without.
-if [ -z "$WEIR_NETNS" ]; then
-	unshare -rn true 2>/dev/null || { echo "1..0 # SKIP no network namespace can be made here"; exit 0; }
-	WEIR_NETNS=1 exec unshare -rn bash "$0" "$@"
-fi
 . "$(dirname "$0")/../lib.sh"
-ip link set lo up
+. "$TOP/tests/netlib.sh"
+net_begin "$@"
 have ffmpeg || skip_all "ffmpeg is not installed"
 
-hears()
+# same_packets: each of sent.opus came as it is.
+same_packets()
 {
-	command grep -qi ":$(printf %04X "$1") " /proc/net/udp /proc/net/udp6
-}
-
-listen()
-{
-	netrecv --stats=0.05 --stats-file stats "$@" >out.weir 2>err &
-	pid=$!
-	wait_for 5 hears 5004
-}
-
-said()
-{
-	[ -s stats ] && [ "$(tail -n 1 stats | json - "int(d.get('$1', 0) >= $2)" 2>/dev/null)" = 1 ]
-}
-
-stop()
-{
-	kill -INT "$pid"
-	wait "$pid"
-	inspect --verify out.weir >report || fail "$(cat report)"
-}
-
-# pcm IN OUT: samples, without a header.
-pcm()
-{
-	mux -o x.wav -y "$1" 2>/dev/null
-	"$PYTHON" -c 'import sys; d = open("x.wav", "rb").read(); sys.stdout.buffer.write(d[d.index(b"data") + 8:])' >"$2"
-}
-
-# packets STREAM: its payloads, one a line.
-packets()
-{
+	demux sent.opus >sent.weir
 	PYTHONPATH=$TOP/tests/pipeline "$PYTHON" -c '
-import sys, weirfile
-for p in weirfile.read(sys.argv[1]):
-    if p.type == 3:
-        print(p.payload.hex())' "$1"
+import weirfile
+want, got = ([p.payload for p in weirfile.read(f) if p.type == 3] for f in ("sent.weir", "out.weir"))
+assert want and got == want, (len(got), len(want))'
 }
 
 # decoded_is_reference: what ffmpeg decodes of the file that was sent is what we decode of what came, from its first packet on.
 decoded_is_reference()
 {
 	ffmpeg -v error -i sent.opus -c:a pcm_f32le -f f32le ref.raw
-	decode out.weir | pcm - got.raw
+	decode out.weir | samples - >got.raw
 	"$PYTHON" - <<'PY'
 import numpy as np
 ref, got = (np.fromfile(n, "<f4").reshape(-1, 2) for n in ("ref.raw", "got.raw"))
@@ -78,18 +44,16 @@ ffmpeg_opus()
 	opus_file 20ms
 	if [ "$1" = sdp ]; then
 		ffmpeg -v error -i sent.opus -t 0.02 -c copy -f rtp -sdp_file x.sdp rtp://127.0.0.1:5004
-		listen --no-retime x.sdp
+		hear --no-retime x.sdp
 	else
-		listen --no-retime rtp://127.0.0.1:5004
+		hear --no-retime rtp://127.0.0.1:5004
 	fi
 	ffmpeg -v error -re -i sent.opus -c copy -f rtp rtp://127.0.0.1:5004 >ignored
-	wait_for 5 said received 41
+	wait_for 10 heard received 41
 	stop
-	eq "$(json stats 'd["lost"]')" 0
-	demux sent.opus >sent.weir
-	packets sent.weir >a
-	packets out.weir >b
-	same a b
+	is_whole
+	eq "$(figure stats lost)" 0
+	same_packets
 	decoded_is_reference
 }
 
@@ -97,13 +61,12 @@ ffmpeg_pcm()
 {
 	capture -d 0.5s -c 2 -f "$1" gen:noise:white,seed=8 >in.weir
 	mux -o in.wav in.weir 2>/dev/null
-	listen --no-retime $3 rtp://127.0.0.1:5004
+	hear --no-retime $3 rtp://127.0.0.1:5004
 	ffmpeg -v error -re -i in.wav -c:a "$2" -f rtp rtp://127.0.0.1:5004 >ignored
-	wait_for 5 said frames_out 24000
+	wait_for 10 heard frames_out 24000
 	stop
-	pcm in.weir a
-	pcm out.weir b
-	same a b
+	is_whole
+	same_sound in.weir out.weir
 }
 
 gst()
@@ -116,15 +79,13 @@ gst_opus()
 {
 	gst-inspect-1.0 rtpopuspay >ignored 2>&1 || skip "GStreamer has no rtpopuspay"
 	opus_file 10ms
-	listen --no-retime $1 rtp://127.0.0.1:5004
+	hear --no-retime $1 rtp://127.0.0.1:5004
 	gst filesrc location=sent.opus ! oggdemux ! opusparse ! rtpopuspay
-	wait_for 5 said received 80
+	wait_for 10 heard received 80
 	stop
-	eq "$(json stats 'd["lost"]')" 0
-	demux sent.opus >sent.weir
-	packets sent.weir >a
-	packets out.weir >b
-	same a b
+	is_whole
+	eq "$(figure stats lost)" 0
+	same_packets
 	decoded_is_reference
 }
 
@@ -132,13 +93,12 @@ gst_pcm()
 {
 	capture -d 0.5s -c 2 -f "$1" gen:noise:white,seed=9 >in.weir
 	mux -o in.wav in.weir 2>/dev/null
-	listen --no-retime rtp://127.0.0.1:5004
+	hear --no-retime rtp://127.0.0.1:5004
 	gst filesrc location=in.wav ! wavparse ! audioconvert dithering=none ! "$2"
-	wait_for 5 said frames_out 24000
+	wait_for 10 heard frames_out 24000
 	stop
-	pcm in.weir a
-	pcm out.weir b
-	same a b
+	is_whole
+	same_sound in.weir out.weir
 }
 
 test_case "Opus of ffmpeg, without a description" ffmpeg_opus plain

@@ -1,26 +1,12 @@
 #!/bin/bash
 # impair between programs: datagrams go on and answers come back, with the losses the seed tells; nothing grows, nothing hurts.
 . "$(dirname "$0")/../lib.sh"
+. "$TOP/tests/netlib.sh"
+net_begin "$@"
 
 py()
 {
 	"$PYTHON" "$TOP/tests/pipeline/impair.py" "$@"
-}
-
-# A port that was free a moment ago, of both families.
-free_port()
-{
-	"$PYTHON" -c '
-import socket
-s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
-s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-s.bind(("", 0))
-print(s.getsockname()[1])'
-}
-
-is_bound()
-{
-	command grep -qi "$(printf ':%04X ' "$1")" /proc/net/udp /proc/net/udp6
 }
 
 # proxy HOST OPTION…: from $port to $target.
@@ -28,11 +14,10 @@ proxy()
 {
 	local host=$1
 	shift
-	port=$(free_port)
-	target=$(free_port)
+	port=5003 target=5004
 	env --default-signal=INT,TERM impair -v --stats --stats-file s "$@" "udp://:$port" "udp://$host:$target" >out 2>err &
 	pid=$!
-	wait_for 10 is_bound "$port"
+	wait_for 10 udp_bound "$port"
 }
 
 stop_proxy()
@@ -139,6 +124,94 @@ PY
 	between "$(grep -c . err)" 3 80
 }
 
+# Whoever sends under many addresses keeps nobody else out: neither of a place, nor of memory; and gets nothing that he did not send.
+crowds()
+{
+	proxy 127.0.0.1 --delay 250ms
+	"$PYTHON" - "$port" "$target" $pid <<'PY'
+import random, socket, sys, time
+port, target, pid = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+server.bind(("127.0.0.1", target))
+server.setblocking(False)
+came = {}
+def work():
+    try:
+        while True:
+            data = server.recv(65536)
+            came[data[:8]] = came.get(data[:8], 0) + 1
+    except BlockingIOError:
+        pass
+def open_at(host):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.bind((host, 0))
+    s.setblocking(False)
+    return s
+def peak():
+    return int(next(l for l in open("/proc/%s/status" % pid) if l.startswith("VmHWM")).split()[1])
+def heard(name, besides, limit):
+    one, end, n = open_at("127.0.0.1"), time.monotonic() + limit, 0
+    while came.get(name, 0) < 20:
+        assert time.monotonic() < end, (name, came.get(name, 0), n)
+        besides()
+        one.sendto(name, ("127.0.0.1", port))
+        n += 1
+        time.sleep(0.002)
+        work()
+# A hundred ports of one host, that go on and on.
+many = [open_at("127.0.0.9") for _ in range(100)]
+def ports():
+    for s in many:
+        s.sendto(b"the port", ("127.0.0.1", port))
+for _ in range(20):
+    ports()
+    time.sleep(0.005)
+heard(b"newcomer", ports, 2)
+before = peak()
+# A host of its own for each datagram.
+r = random.Random(1)
+def hosts():
+    for _ in range(20):
+        s = open_at("127.%d.%d.%d" % (r.randrange(1, 255), r.randrange(256), r.randrange(1, 255)))
+        s.sendto(b"the host", ("127.0.0.1", port))
+        s.close()
+for _ in range(100):
+    hosts()
+heard(b"stranger", hosts, 4)
+# More datagrams than there is room for (of long ones that is soon), and one who has few.
+time.sleep(0.5)
+work()
+crowd, few, long = open_at("127.0.0.9"), open_at("127.0.0.2"), bytes(3000)
+few.sendto(b"only few", ("127.0.0.1", port))
+for i in range(3000):
+    crowd.sendto(b"too many" + long, ("127.0.0.1", port))
+    if i % 300 == 299:
+        few.sendto(b"only few" + long, ("127.0.0.1", port))
+    if i % 20 == 0:
+        time.sleep(0.001)
+        work()
+end = time.monotonic() + 5
+while came.get(b"only few", 0) < 11:
+    assert time.monotonic() < end, came
+    time.sleep(0.01)
+    work()
+assert came[b"too many"] < 2900, came
+# Nobody answered, so nobody was answered.
+for s in many + [crowd, few]:
+    try:
+        s.recv(1)
+        assert False, "an answer came from nowhere"
+    except BlockingIOError:
+        pass
+assert peak() - before < 40000, (before, peak())
+PY
+	stop_proxy
+	eq "$(json s 'd["senders"]')" 64
+	eq "$(json s 'lines[-1]["allocs"] - lines[0]["allocs"]')" 0
+	between "$(grep -c . err)" 1 2000
+}
+
 ends_by_itself()
 {
 	proxy 127.0.0.1 -d 300ms
@@ -158,5 +231,6 @@ test_case "only the way back" one_direction
 test_case "later, twice, in another order, over IPv6" delayed
 test_case "a slow line with a queue" slow_line
 test_case "any length, floods, more senders than places, nobody there: memory stands still" hostile
+test_case "crowds take neither places nor room from others, and get no answers" crowds
 test_case "ends by itself; a port in use and a host that is not there are said" ends_by_itself
 done_testing

@@ -4,6 +4,8 @@
 		until N BYEs came (1), nothing came for so long (after the first), or the time is over
 	rtp.py eval FILE EXPRESSION...   Python, over: p (RTP packets), rtcp (RTCP packets by part), d (datagrams), and what is defined here;
 		FILE is what record wrote, or NAME.sent: what vclock.c wrote down
+	rtp.py pcap NAME.sent NAME.pcap [EXPRESSION]   as a capture, less the datagrams that the expression is true of, over: flow and n (of its RTP
+		packets), both from 0 and −1 for RTCP, and bye (the number of what says BYE, from 1; 0: it does not)
 """
 import os
 import pickle
@@ -103,6 +105,26 @@ def late_ns(packets, rate):
     return [round(((x.t - a.t) - ((x.ts - a.ts) % (1 << 32)) / rate) * 1e9) for x in packets]
 
 
+def pcap(sent, path, without="False"):
+    flows, counts, byes = {}, {}, 0
+    with open(path, "wb") as f:
+        f.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 101))  # raw IP, nanoseconds
+        for t, port, data in read_sent(sent):
+            flow = n = -1
+            bye = 0
+            if is_rtcp(data):
+                if any(x.type == 203 for x in parse_rtcp(t, data)):
+                    bye = byes = byes + 1
+            else:
+                flow = flows.setdefault(data[8:12], len(flows))
+                n = counts[flow] = counts.get(flow, -1) + 1
+            if eval(without, {"flow": flow, "n": n, "bye": bye}):
+                continue
+            packet = struct.pack(">BBHHHBBHII", 0x45, 0, 28 + len(data), 0, 0, 64, 17, 0, 0xC0000201, 0xC0000202) + struct.pack(">HHHH", 40000, port, 8 + len(data), 0) + data
+            t_ns = round(t * 1e9)
+            f.write(struct.pack("<IIII", t_ns // 10**9, t_ns % 10**9, len(packet), len(packet)) + packet)
+
+
 def steps(values, bits):
     """Differences of numbers that wrap."""
     return [(b - a) % (1 << bits) for a, b in zip(values, values[1:])]
@@ -143,6 +165,9 @@ def wav(path):
 def main():
     if sys.argv[1] == "record":
         record(*sys.argv[2:])
+        return
+    if sys.argv[1] == "pcap":
+        pcap(*sys.argv[2:])
         return
     if sys.argv[2].endswith(".sent"):
         d = read_sent(sys.argv[2])

@@ -4,6 +4,8 @@
  * that was waited for; nothing comes back.  Each datagram is written to the file VCLOCK_OUT: 8 bytes of time in ns, 4 of length, 2 of
  * port, and its own, the numbers little-endian.
  *
+ * VCLOCK_STALL="AT LENGTH", both in ms: so long after the beginning the tool does not get to run for so long, once.
+ *
  * For a tool of one thread that reads a file: of a pipe nobody could say when in this time something comes.
  */
 #define _GNU_SOURCE
@@ -12,6 +14,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -22,13 +25,23 @@
 #define NS_PER_S 1000000000ll
 #define UTC_NS (1700000000 * NS_PER_S)
 
-static int64_t now_ns = 3600 * NS_PER_S;
+#define BEGIN_NS (3600 * NS_PER_S)
+
+static int64_t now_ns = BEGIN_NS;
 static int out_fd = -1;
 
 static void pass_until(int64_t ns)
 {
+	static int stalled;
+	const char *stall = getenv("VCLOCK_STALL");
+	long long at_ms, length_ms;
+
 	if (ns > now_ns)
 		now_ns = ns;
+	if (!stalled && stall && sscanf(stall, "%lld %lld", &at_ms, &length_ms) == 2 && now_ns - BEGIN_NS >= at_ms * 1000000) {
+		now_ns += length_ms * 1000000;
+		stalled = 1;
+	}
 }
 
 int clock_gettime(clockid_t clock, struct timespec *t)

@@ -31,7 +31,7 @@ static void on_send(void *user, unsigned port, const struct dgram_addr *to, cons
 	(void)to;
 	while (rtcp_next(bytes, n_bytes, &at, &p) == ERR_OK)
 		if (rtcp_app_unpack(&p, &a) == ERR_OK)
-			(void)!rtcp_loss_unpack(&a, &told);
+			(void)!rtcpweir_loss_unpack(&a, &told);
 }
 
 static void begin(unsigned max_senders, bool retime)
@@ -122,7 +122,7 @@ static void tell(unsigned from, const struct rtcp_binding *b)
 {
 	uint8_t bytes[512], data[RTCP_MAX_BINDING_BYTES];
 	struct rtcp_writer w = { bytes, sizeof(bytes), 0 };
-	size_t n = rtcp_binding_pack(b, data);
+	size_t n = rtcpweir_binding_pack(b, data);
 
 	CHECK_EQ(rtcp_put_rr(&w, b->ssrc, NULL, 0), ERR_OK);
 	CHECK_EQ(rtcp_put_app(&w, b->ssrc, RTCP_WEIR_BINDING, RTCP_WEIR_NAME, data, n), ERR_OK);
@@ -299,6 +299,89 @@ static void split_tracks_come_and_go(void)
 	end();
 }
 
+/* What was played as a track by itself and turns out to be a part goes when it says so, and the whole track with it. */
+static void becomes_a_part(void)
+{
+	struct rtcp_binding b = binding(0xAAA, 1);
+
+	begin(2, true);
+	for (unsigned seq = 1; seq < 60; seq++)
+		sound(0xAAA, PCM_PT, seq, 0);
+	CHECK(r.flows[0].playing && !r.flows[0].joint);
+	b.all_channels = 4;
+	tell(1, &b);
+	CHECK(r.flows[0].joint);
+	for (unsigned seq = 60; seq < 120; seq++)
+		sound(0xAAA, PCM_PT, seq, 0);
+	bye(1, 0xAAA);
+	for (unsigned i = 0; i < 500; i++)
+		pass(MS);
+	CHECK_EQ(used(), 0);
+	end();
+}
+
+/* What was on its way when its sender left does not bring it back; who comes again later is heard. */
+static void late_after_bye(bool is_part)
+{
+	struct rtcp_binding b = binding(0xAAA, 1);
+	unsigned n_ids;
+
+	b.all_channels = is_part ? 4 : 2;
+	begin(2, false);
+	tell(1, &b);
+	for (unsigned seq = 1; seq < 60; seq++)
+		sound(0xAAA, PCM_PT, seq, 0);
+	CHECK_EQ(used(), is_part ? 2 : 1);
+	n_ids = r.next_id;
+	bye(1, 0xAAA);
+	for (unsigned i = 0; i < 50; i++)
+		pass(MS);
+	CHECK_EQ(used(), 0);
+	tell(1, &b);
+	sound(0xAAA, PCM_PT, 60, 0);
+	sound(0xAAA, PCM_PT, 61, 0);
+	CHECK_EQ(used(), 0);
+	CHECK_EQ(r.next_id, n_ids);
+	pass(500 * MS);
+	tell(1, &b);
+	sound(0xAAA, PCM_PT, 62, 0);
+	sound(0xAAA, PCM_PT, 63, 0);
+	CHECK_EQ(used(), is_part ? 2 : 1);
+	end();
+}
+
+static void late_after_bye_alone(void)
+{
+	late_after_bye(false);
+}
+
+static void late_after_bye_part(void)
+{
+	late_after_bye(true);
+}
+
+/* Samples of two bytes are no part of a track whose samples have three, whatever their sender says. */
+static void part_of_another_codec(void)
+{
+	struct rtcp_binding b = binding(0xAAA, 1);
+
+	begin(4, false);
+	b.codec = RTP_CODEC_L24;
+	b.all_channels = 4;
+	tell(1, &b);
+	for (unsigned seq = 1; seq < 4; seq++)
+		say(1, 0xAAA, PCM_PT, seq, seq * FRAMES, (const uint8_t[6 * FRAMES]){ 0 }, 6 * FRAMES);
+	CHECK(r.flows[0].is_joint && r.flows[1].joint == &r.flows[0]);
+	for (unsigned seq = 1; seq < 4; seq++)
+		sound(0xBBB, PCM_PT, seq, 0);
+	CHECK(r.flows[2].used && r.flows[2].format.codec == RTP_CODEC_L16);
+	b.ssrc = 0xBBB;
+	b.first_channel = 2;
+	tell(1, &b);
+	CHECK(!r.flows[2].joint);
+	end();
+}
+
 /* What is part of a track takes nobody's place when there is none for it. */
 static void no_place_for_a_part(void)
 {
@@ -342,6 +425,10 @@ int main(void)
 	CHECK_RUN(far_position);
 	CHECK_RUN(an_hour_on);
 	CHECK_RUN(split_tracks_come_and_go);
+	CHECK_RUN(becomes_a_part);
+	CHECK_RUN(late_after_bye_alone);
+	CHECK_RUN(late_after_bye_part);
+	CHECK_RUN(part_of_another_codec);
 	CHECK_RUN(no_place_for_a_part);
 	CHECK_RUN(wild_timestamps);
 	return check_end();

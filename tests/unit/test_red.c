@@ -192,9 +192,9 @@ static void test_monitor(void)
 	CHECK_EQ(loss.expected, 162);
 	CHECK_EQ(loss.lost, 21);
 	CHECK_EQ(loss.interval_ms, 500);
-	CHECK_EQ(loss.bursts[rtcp_burst_bin(1)], 1);
-	CHECK_EQ(loss.bursts[rtcp_burst_bin(4)], 1);
-	CHECK_EQ(loss.bursts[rtcp_burst_bin(16)], 1);
+	CHECK_EQ(loss.bursts[rtcpweir_burst_bin(1)], 1);
+	CHECK_EQ(loss.bursts[rtcpweir_burst_bin(4)], 1);
+	CHECK_EQ(loss.bursts[rtcpweir_burst_bin(16)], 1);
 	unsigned binned = 0, bursts = 0;
 	for (unsigned i = 0; i < RTCP_N_BINS; i++)
 		binned += loss.bins[i];

@@ -2,7 +2,10 @@
 #include "check.h"
 
 #include "base/bytes.h"
+#include "net/reception.h"
 #include "net/rtcp.h"
+#include "net/rtcptimer.h"
+#include "net/rtcpweir.h"
 
 /* SR of 1 report, SDES of a CNAME, BYE with a reason. */
 static const uint8_t compound[] = {
@@ -143,6 +146,10 @@ static void test_ntp(void)
 		if (!CHECK_NEAR((double)(rtcp_ntp_utc_ns(rtcp_ntp(ns)) - ns), 0, 1))
 			return;
 	}
+	/* The seconds wrap on 2036-02-07 06:28:16 UTC: 2040-01-01 is 2208988800 s of 1970. */
+	CHECK_EQ(rtcp_ntp(2208988800LL * UNITS_NS_PER_S) >> 32, 2 * 2208988800LL - (1LL << 32));
+	CHECK_EQ(rtcp_ntp_utc_ns(rtcp_ntp(2208988800LL * UNITS_NS_PER_S)), 2208988800LL * UNITS_NS_PER_S);
+	CHECK_EQ(rtcp_ntp_utc_ns(0xFFFFFFFFull << 32), ((1LL << 32) - 1 - 2208988800LL) * UNITS_NS_PER_S);
 	/* The example of section 6.4.1, figure 2: sent at b705:2000, 5.25 s there, back at b710:8000: 6.125 s on the way. */
 	uint64_t now = ((uint64_t)0xb710 << 32) + 0x80000000u;
 	CHECK_EQ(rtcp_round_trip_ns(now, 0xb7052000, 0x00054000), 6125000000LL);
@@ -153,24 +160,24 @@ static void test_ntp(void)
 /* A.3 by hand: 10 packets expected, 2 lost, 1 twice. */
 static void test_reception(void)
 {
-	struct rtcp_reception r = { 0 };
+	struct reception r = { 0 };
 	static const uint16_t seqs[] = { 65533, 65534, 65535, 1, 2, 2, 4, 5, 6 };
 	struct rtcp_sr sr = { .ntp = 0x1122334455667788ull };
 
 	for (unsigned i = 0; i < ARRAY_LEN(seqs); i++)
-		rtcp_reception_take(&r, seqs[i], 480 * (uint32_t)seqs[i], 10000000LL * seqs[i], 48000);
-	rtcp_reception_sr(&r, &sr, 100);
-	struct rtcp_report b = rtcp_reception_report(&r, 77, 100 + 2 * UNITS_NS_PER_S);
+		reception_take(&r, seqs[i], 480 * (uint32_t)seqs[i], 10000000LL * seqs[i], 48000);
+	reception_sr(&r, &sr, 100);
+	struct rtcp_report b = reception_report(&r, 77, 100 + 2 * UNITS_NS_PER_S);
 	CHECK_EQ(b.ssrc, 77);
-	CHECK_EQ(rtcp_reception_lost(&r), 1);
+	CHECK_EQ(reception_lost(&r), 1);
 	CHECK_EQ(b.lost, 1);
 	CHECK_EQ(b.fraction_lost, 256 / 10);
 	CHECK_EQ(b.highest_seq, 0x10006);
 	CHECK_EQ(b.last_sr, 0x33445566);
 	CHECK_EQ(b.delay_last_sr, 2 * 65536);
 	/* Nothing lost since. */
-	rtcp_reception_take(&r, 7, 0, 0, 48000);
-	b = rtcp_reception_report(&r, 77, 0);
+	reception_take(&r, 7, 0, 0, 48000);
+	b = reception_report(&r, 77, 0);
 	CHECK_EQ(b.fraction_lost, 0);
 	CHECK_EQ(b.lost, 1);
 }
@@ -178,61 +185,61 @@ static void test_reception(void)
 /* A.8: every transit differs from the one before by 16 units: J goes to 16 as 1 − (15/16)^n. */
 static void test_jitter(void)
 {
-	struct rtcp_reception r = { 0 };
+	struct reception r = { 0 };
 
 	for (unsigned i = 0; i <= 40; i++) {
 		int64_t arrival = 480 * (int64_t)i + (i % 2 ? 16 : 0);
-		rtcp_reception_take(&r, (uint16_t)i, 480 * i, units_to_ns(arrival, 48000, 1), 48000);
+		reception_take(&r, (uint16_t)i, 480 * i, units_to_ns(arrival, 48000, 1), 48000);
 		CHECK_NEAR(r.jitter, 16 * (1 - pow(15.0 / 16, i)), 1e-9);
 	}
-	CHECK_EQ(rtcp_reception_report(&r, 1, 0).jitter, (uint32_t)(16 * (1 - pow(15.0 / 16, 40))));
+	CHECK_EQ(reception_report(&r, 1, 0).jitter, (uint32_t)(16 * (1 - pow(15.0 / 16, 40))));
 }
 
 static void test_interval(void)
 {
-	struct rtcp_timer t;
+	struct rtcptimer t;
 	const double e = 2.718281828459045 - 1.5;
 
 	/* Two people, 128 kb/s: the minimum holds, half of it before the first. */
-	rtcp_timer_init(&t, 128000, true, 100, 0, 0.5);
+	rtcptimer_init(&t, 128000, true, 100, 0, 0.5);
 	CHECK_NEAR((double)t.next_ns, 2.5e9 / e, 10);
 	t.initial = false;
-	CHECK_NEAR((double)rtcp_timer_interval_ns(&t, 0), 2.5e9 / e, 10);
-	CHECK_NEAR((double)rtcp_timer_interval_ns(&t, 0.999999), 7.5e9 / e, 1e5);
+	CHECK_NEAR((double)rtcptimer_interval_ns(&t, 0), 2.5e9 / e, 10);
+	CHECK_NEAR((double)rtcptimer_interval_ns(&t, 0.999999), 7.5e9 / e, 1e5);
 	t.reduced_minimum = true;
-	CHECK_NEAR((double)rtcp_timer_interval_ns(&t, 0.5), 360e9 / 128 / e, 10);
+	CHECK_NEAR((double)rtcptimer_interval_ns(&t, 0.5), 360e9 / 128 / e, 10);
 	t.reduced_minimum = false;
 	/* 1000 receivers, 1 sender: receivers share 75 % of 800 B/s: 100 B · 1000 / 600. */
 	t.n_members = 1001;
 	t.n_senders = 1;
 	t.we_send = false;
-	CHECK_NEAR((double)rtcp_timer_interval_ns(&t, 0.5), 100.0 * 1000 / 600 * 1e9 / e, 10);
+	CHECK_NEAR((double)rtcptimer_interval_ns(&t, 0.5), 100.0 * 1000 / 600 * 1e9 / e, 10);
 	/* The sender has a quarter for itself alone: the minimum. */
 	t.we_send = true;
-	CHECK_NEAR((double)rtcp_timer_interval_ns(&t, 0.5), 5e9 / e, 10);
+	CHECK_NEAR((double)rtcptimer_interval_ns(&t, 0.5), 5e9 / e, 10);
 	/* More than a quarter send: all share alike. */
 	t.n_senders = 500;
-	CHECK_NEAR((double)rtcp_timer_interval_ns(&t, 0.5), 100.0 * 1001 / 800 * 1e9 / e, 10);
+	CHECK_NEAR((double)rtcptimer_interval_ns(&t, 0.5), 100.0 * 1001 / 800 * 1e9 / e, 10);
 }
 
 /* Section 6.3.6 and 6.3.4: many join, the time moves on; they leave, it comes back. */
 static void test_reconsideration(void)
 {
-	struct rtcp_timer t;
+	struct rtcptimer t;
 
-	rtcp_timer_init(&t, 128000, false, 100, 0, 0.5);
-	rtcp_timer_sent(&t, 100, 0, 0.5);
+	rtcptimer_init(&t, 128000, false, 100, 0, 0.5);
+	rtcptimer_sent(&t, 100, 0, 0.5);
 	int64_t before_ns = t.next_ns;
-	CHECK(!rtcp_timer_due(&t, before_ns - 1, 0.5));
-	rtcp_timer_members(&t, 1000, 0, 1000);
+	CHECK(!rtcptimer_due(&t, before_ns - 1, 0.5));
+	rtcptimer_members(&t, 1000, 0, 1000);
 	CHECK_EQ(t.next_ns, before_ns);
-	CHECK(!rtcp_timer_due(&t, before_ns, 0.5));
+	CHECK(!rtcptimer_due(&t, before_ns, 0.5));
 	CHECK(t.next_ns > 10 * before_ns);
 	int64_t far_ns = t.next_ns;
-	rtcp_timer_members(&t, 100, 0, before_ns);
+	rtcptimer_members(&t, 100, 0, before_ns);
 	CHECK_NEAR((double)t.next_ns, (double)before_ns + 0.1 * (double)(far_ns - before_ns), 10);
-	CHECK(rtcp_timer_due(&t, t.next_ns + 20 * UNITS_NS_PER_S, 0.5));
-	rtcp_timer_sent(&t, 260, t.next_ns, 0.5);
+	CHECK(rtcptimer_due(&t, t.next_ns + 20 * UNITS_NS_PER_S, 0.5));
+	rtcptimer_sent(&t, 260, t.next_ns, 0.5);
 	CHECK_NEAR(t.average_bytes, 110, 1e-9);
 }
 
@@ -249,13 +256,13 @@ static void test_binding(void)
 	struct rtcp_app a;
 	size_t offset = 0;
 
-	size_t n = rtcp_binding_pack(&b, data);
+	size_t n = rtcpweir_binding_pack(&b, data);
 	CHECK_EQ(n, 64 + 12);
 	CHECK_OK(rtcp_put_app(&w, b.ssrc, RTCP_WEIR_BINDING, RTCP_WEIR_NAME, data, n));
 	CHECK_OK(rtcp_next(bytes, w.n_bytes, &offset, &p));
 	CHECK_OK(rtcp_app_unpack(&p, &a));
 	CHECK_EQ(a.ssrc, 0x01020304);
-	CHECK_OK(rtcp_binding_unpack(&a, &back));
+	CHECK_OK(rtcpweir_binding_unpack(&a, &back));
 	CHECK_EQ(back.ssrc, b.ssrc);
 	CHECK_EQ(back.track, 2);
 	CHECK_EQ(back.gen, 3);
@@ -272,9 +279,9 @@ static void test_binding(void)
 	CHECK_EQ(back.end_pos, RTCP_UNKNOWN_POS);
 	CHECK_EQ(back.utc_ns, b.utc_ns);
 	CHECK_STR(back.name, b.name);
-	/* What cannot be is refused: a name longer than the data, channels beyond the track's, a rate, a position, bad UTF-8. */
+	/* What cannot be is refused: a name longer than the data, channels beyond the track's, a rate (Opus has one), a position, bad UTF-8. */
 	static const struct { unsigned at; uint8_t value; } bad[] = {
-		{ 39, 200 }, { 39, 13 }, { 11, 13 }, { 15, 15 }, { 16, 0x7f }, { 24, 0x7f }, { 7, 128 }, { 8, 0 }, { 8, 9 }, { 5, 0 }, { 72, 0xff }, { 64, 0 },
+		{ 39, 200 }, { 39, 13 }, { 11, 13 }, { 15, 15 }, { 16, 0x7f }, { 24, 0x7f }, { 7, 128 }, { 8, 0 }, { 8, 9 }, { 8, RTP_CODEC_OPUS }, { 5, 0 }, { 72, 0xff }, { 64, 0 },
 	};
 	for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
 		uint8_t changed[RTCP_MAX_BINDING_BYTES];
@@ -282,15 +289,15 @@ static void test_binding(void)
 		memcpy(changed, data, sizeof(changed));
 		changed[bad[i].at] = bad[i].value;
 		x.data = changed;
-		if (!CHECK_EQ(rtcp_binding_unpack(&x, &back), ERR_FORMAT))
+		if (!CHECK_EQ(rtcpweir_binding_unpack(&x, &back), ERR_FORMAT))
 			check_fail(__FILE__, __LINE__, "byte %u", bad[i].at);
 	}
 	for (a.data_bytes = 0; a.data_bytes < n; a.data_bytes += 4)
-		CHECK_EQ(rtcp_binding_unpack(&a, &back), ERR_FORMAT);
+		CHECK_EQ(rtcpweir_binding_unpack(&a, &back), ERR_FORMAT);
 	/* A long name is cut at a whole character. */
 	memset(b.name, 'x', 126);
 	memcpy(b.name + 126, "\xc3", 2);
-	CHECK_EQ(rtcp_binding_pack(&b, data), 64 + 128);
+	CHECK_EQ(rtcpweir_binding_pack(&b, data), 64 + 128);
 	CHECK_EQ(get_be16(data + 38), 126);
 }
 
@@ -303,8 +310,8 @@ static void test_loss_report(void)
 	uint8_t data[RTCP_LOSS_BYTES];
 	struct rtcp_app a = { .subtype = RTCP_WEIR_LOSS, .name = { 'W', 'E', 'I', 'R' }, .data = data, .data_bytes = sizeof(data) };
 
-	rtcp_loss_pack(&l, data);
-	CHECK_OK(rtcp_loss_unpack(&a, &back));
+	rtcpweir_loss_pack(&l, data);
+	CHECK_OK(rtcpweir_loss_unpack(&a, &back));
 	CHECK_EQ(back.ssrc, 9);
 	CHECK_EQ(back.interval_ms, 250);
 	CHECK_MEM(back.bins, l.bins, sizeof(l.bins));
@@ -318,18 +325,18 @@ static void test_loss_report(void)
 	CHECK_EQ(back.last_sr, 0x1234);
 	CHECK_EQ(back.delay_last_sr, 0x5678);
 	a.data_bytes -= 4;
-	CHECK_EQ(rtcp_loss_unpack(&a, &back), ERR_FORMAT);
+	CHECK_EQ(rtcpweir_loss_unpack(&a, &back), ERR_FORMAT);
 	a.data_bytes += 4;
 	put_be32(data + 20, 101); /* more lost than there were */
-	CHECK_EQ(rtcp_loss_unpack(&a, &back), ERR_FORMAT);
+	CHECK_EQ(rtcpweir_loss_unpack(&a, &back), ERR_FORMAT);
 	/* Every length lies in the bin that ends at or behind it, and not in the one before. */
 	for (unsigned n = 1; n < 200; n++) {
-		unsigned bin = rtcp_burst_bin(n);
-		CHECK(bin < RTCP_N_BURSTS && (bin == RTCP_N_BURSTS - 1 || n <= rtcp_burst_packets(bin)));
-		CHECK(bin == 0 || n > rtcp_burst_packets(bin - 1));
+		unsigned bin = rtcpweir_burst_bin(n);
+		CHECK(bin < RTCP_N_BURSTS && (bin == RTCP_N_BURSTS - 1 || n <= rtcpweir_burst_packets(bin)));
+		CHECK(bin == 0 || n > rtcpweir_burst_packets(bin - 1));
 	}
-	CHECK_EQ(rtcp_burst_bin(8), 7);
-	CHECK_EQ(rtcp_burst_bin(9), 8);
+	CHECK_EQ(rtcpweir_burst_bin(8), 7);
+	CHECK_EQ(rtcpweir_burst_bin(9), 8);
 }
 
 static void test_ping(void)
@@ -338,16 +345,16 @@ static void test_ping(void)
 	struct rtcp_ping p = { 0x01020304, 0x1122334455667788u }, got;
 	struct rtcp_app a = { .subtype = RTCP_WEIR_PING, .name = { 'W', 'E', 'I', 'R' }, .data = data, .data_bytes = sizeof(data) };
 
-	rtcp_ping_pack(&p, data);
+	rtcpweir_ping_pack(&p, data);
 	CHECK_EQ(data[0], 1);
 	CHECK_EQ(data[4], 0x11);
 	CHECK_EQ(data[11], 0x88);
-	CHECK_OK(rtcp_ping_unpack(&a, RTCP_WEIR_PING, &got));
+	CHECK_OK(rtcpweir_ping_unpack(&a, RTCP_WEIR_PING, &got));
 	CHECK_EQ(got.ssrc, p.ssrc);
 	CHECK(got.token == p.token);
-	CHECK_EQ(rtcp_ping_unpack(&a, RTCP_WEIR_PONG, &got), ERR_FORMAT);
+	CHECK_EQ(rtcpweir_ping_unpack(&a, RTCP_WEIR_PONG, &got), ERR_FORMAT);
 	a.data_bytes = 8;
-	CHECK_EQ(rtcp_ping_unpack(&a, RTCP_WEIR_PING, &got), ERR_FORMAT);
+	CHECK_EQ(rtcpweir_ping_unpack(&a, RTCP_WEIR_PING, &got), ERR_FORMAT);
 }
 
 int main(void)

@@ -3,6 +3,7 @@
 
 #include "net/sap.h"
 #include "net/sdp.h"
+#include "net/sdpwrite.h"
 #include "net/url.h"
 
 static struct sdp s, again;
@@ -136,19 +137,19 @@ static void test_written_and_read(void)
 	memmove(&s.media[1], &s.media[2], sizeof(s.media[0]));
 	s.n_media = 2;
 	s.media[1].rtcp_mux = true;
-	size_t n = sdp_write(&s, text, sizeof(text));
+	size_t n = sdpwrite_text(&s, text, sizeof(text));
 	CHECK(n > 400);
 	CHECK_OK(sdp_parse(&again, text, n, "again", &why));
 	CHECK_EQ(again.n_media, 2);
 	CHECK_EQ(again.media[1].rtcp_port, 6000);
 	CHECK_STR(again.media[0].channel_order, "SMPTE2110.(71)");
 	CHECK_STR(again.media[1].crypto[0].key, s.media[1].crypto[0].key);
-	CHECK_EQ(sdp_write(&again, text2, sizeof(text2)), n);
+	CHECK_EQ(sdpwrite_text(&again, text2, sizeof(text2)), n);
 	CHECK_STR(text2, text);
 	/* Where it does not fit, nothing is claimed. */
 	for (size_t room = 0; room < n + 1; room++)
-		CHECK_EQ(sdp_write(&s, text2, room), 0);
-	CHECK_EQ(sdp_write(&s, text2, n + 1), n);
+		CHECK_EQ(sdpwrite_text(&s, text2, room), 0);
+	CHECK_EQ(sdpwrite_text(&s, text2, n + 1), n);
 }
 
 static void test_mistakes_name_their_line(void)
@@ -169,6 +170,9 @@ static void test_mistakes_name_their_line(void)
 		{ "v=0\nm=audio 5 RTP/AVP 96\na=rtpmap:96 L16/48000/0\n", "line 3: rtpmap: channels are 1 to 255" },
 		{ "v=0\nm=audio 5 RTP/AVP 96\na=rtpmap:96 L16/48000/999\n", "line 3: rtpmap: 48000 Hz and 999 channels: 1000 to 768000 Hz and 1 to 255 channels are possible" },
 		{ "v=0\nm=audio 5 RTP/AVP 96\na=ptime:x\n", "line 3: ptime is not 0 to 10000 ms" },
+		{ "v=0\nm=audio 5 RTP/AVP 96\na=ptime:10000.5\n", "line 3: ptime is not 0 to 10000 ms" },
+		{ "v=0\nm=audio 5 RTP/AVP 96\na=rtpmap:96 PCMU/8000/99999\n", "line 3: rtpmap: channels are 1 to 65535" },
+		{ "v=0\nm=audio 5 RTP/AVP 96\na=rtpmap:96 L16/48000/99999\n", "line 3: rtpmap: channels are 1 to 255" },
 		{ "v=0\nm=audio 5 RTP/AVP 96\na=rtcp:0\n", "line 3: rtcp: not a port of 1 to 65535" },
 		{ "v=0\nm=audio 5 RTP/AVP 96\na=crypto:1 X inline:\n", "line 3: crypto: the key is not 'inline:…'" },
 		{ "v=0\nm=audio 5 RTP/AVP 96\na=source-filter: incl IN IP4 *\n", "line 3: source-filter names no source" },
@@ -300,6 +304,9 @@ static void test_wrong_urls(void)
 		{ "rtp://a:0", "port '0' is not 1 to 65535" },
 		{ "rtp://a:65536", "port '65536' is not 1 to 65535" },
 		{ "rtp://a:5004x", "port '5004x' is not 1 to 65535" },
+		{ "rtp://a:1,rtp://b:2", "has a comma: each destination is an operand of its own" },
+		{ "rtp://a:1,b:2", "has a comma: each destination is an operand of its own" },
+		{ "rtp://a,b:2", "has a comma: each destination is an operand of its own" },
 		{ "rtp://::1:5004", "an IPv6 address stands in brackets: rtp://[ADDRESS]:PORT" },
 		{ "rtp://[::1:5004", "the '[' of an IPv6 address has no ']'" },
 		{ "rtp://[::1]5004", "has no port: rtp://HOST:PORT" },
