@@ -18,6 +18,16 @@ struct keygen {
 	struct err_why why;
 };
 
+/* As the line `passphrase WORDS` of a key file is taken: blanks at either end are none of the words. */
+static void trim(char *line)
+{
+	size_t begin = strspn(line, " \t\r\n"), n = strlen(line + begin);
+
+	memmove(line, line + begin, n + 1);
+	while (n && strchr(" \t\r\n", line[n - 1]))
+		line[--n] = '\0';
+}
+
 /* One line of stdin or a file; a terminal does not show what is typed. */
 static enum err read_line(struct keygen *self, FILE *f, char *line, size_t cap_bytes)
 {
@@ -39,7 +49,7 @@ static enum err read_line(struct keygen *self, FILE *f, char *line, size_t cap_b
 		tcsetattr(fileno(f), TCSAFLUSH, &before);
 		fputc('\n', stderr);
 	}
-	line[strcspn(line, "\r\n")] = '\0';
+	trim(line);
 	return e;
 }
 

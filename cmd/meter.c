@@ -346,6 +346,7 @@ int main(int argc, char **argv)
 {
 	static struct stage s = { .measure = { .measure = METER_OPTIONS }, .file = { .fd = -1 } };
 	static char dash[] = "-", *standard_input[] = { dash };
+	char missing[128];
 	enum err e;
 	const struct opt options[] = {
 		OPT_FLAG(0, "json", &s.json, "print a JSON object for each input"),
@@ -380,6 +381,8 @@ int main(int argc, char **argv)
 	} else {
 		e = measure_inputs(&s, argc > 1 ? argv + 1 : standard_input, argc > 1 ? argc - 1 : 1);
 	}
+	if ((!e || e == ERR_CUT) && !s.failed && !s.broken.reason[0] && !tool_stop && select_missing(&s.set.hits, &s.measure.tracks, missing))
+		e = err_say(&s.pump.why, ERR_FORMAT, missing, "no such track in the input");
 out:
 	livebars_end(&s.bars);
 	meterset_release(&s.set);

@@ -200,6 +200,16 @@ static enum packet_end_reason end_reason(enum err e)
 	return e ? PACKET_END_ERROR : tool_stop ? PACKET_END_INTERRUPTED : PACKET_END_NORMAL;
 }
 
+/* Somebody who was named is in no input? */
+static enum err check_missing(struct mix *s, enum err e)
+{
+	char missing[128];
+
+	if ((e == ERR_OK || e == ERR_CUT) && !tool_stop && select_missing(&s->mixer.in.hits, &s->tracks, missing))
+		return err_say(&s->why, ERR_FORMAT, missing, "no such track in the input");
+	return e;
+}
+
 static enum err run(struct mix *s, char *const *names, unsigned n)
 {
 	const struct mixer_options o = options_of(s);
@@ -227,6 +237,7 @@ static enum err run(struct mix *s, char *const *names, unsigned n)
 			e = ended;
 		}
 	}
+	e = check_missing(s, e);
 	uint64_t clipped = atomic_load(&s->counts.clipped_samples), bad = atomic_load(&s->counts.nonfinite_samples);
 	if (clipped && !s->tool.quiet)
 		tool_warn(&s->tool, "", "%" PRIu64 " samples clipped: lower them with -g, or use --limiter or -f f32", clipped);

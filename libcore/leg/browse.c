@@ -256,11 +256,13 @@ static void take_service(void *user, const struct avahi_service *a, bool gone)
 
 static enum err listen_until(struct browse *b, int64_t until_ns, struct err_why *why)
 {
-	struct pollfd p[4];
+	struct pollfd p[5];
 	enum err e;
 
 	for (unsigned i = 0; i < b->n_sockets; i++)
 		p[i] = (struct pollfd){ .fd = b->sockets[i].fd, .events = POLLIN };
+	/* Whoever reads us may go while nothing is found. */
+	p[b->n_sockets] = (struct pollfd){ .fd = STDOUT_FILENO };
 	while (!tool_stop && !b->failed) {
 		int64_t left_ns = until_ns - clock_now_ns();
 
@@ -268,14 +270,16 @@ static enum err listen_until(struct browse *b, int64_t until_ns, struct err_why 
 			break;
 		/* mDNS finds, and may fail to write, in a thread of its own. */
 		left_ns = left_ns < LOOK_NS ? left_ns : LOOK_NS;
-		if (poll(p, b->n_sockets, (int)(left_ns / 1000000 + 1)) < 0 && errno != EINTR)
+		if (poll(p, b->n_sockets + 1, (int)(left_ns / 1000000 + 1)) < 0 && errno != EINTR)
 			return err_sys(why, "poll");
+		if (p[b->n_sockets].revents & POLLERR)
+			return ERR_GONE;
 		for (unsigned i = 0; i < b->n_sockets; i++) {
 			unsigned n = 0;
 
 			if ((e = dgram_receive(&b->sockets[i], &b->batch, &n, why)) && e != ERR_PEER)
 				return e;
-			for (unsigned k = 0; k < n; k++)
+			for (unsigned k = 0; k < n && !b->failed; k++)
 				take_datagram(b, &b->batch.in[k]);
 		}
 	}

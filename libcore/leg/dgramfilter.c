@@ -7,7 +7,7 @@
 
 #define WINDOW_NS (UNITS_NS_PER_S / 10)
 #define WINDOW_STRANGERS 256u            /* so many at once end a window early */
-#define READ_PACKETS 64u           /* at once */
+#define READ_PACKETS 64u                 /* at once */
 #define DATAGRAM_MEMORY_BYTES 4352u      /* that the kernel counts for one of 2 KiB: a page, and what describes it */
 #define SHORTEST_NS 50000                /* that rates are told from */
 #define QUIET_NS UNITS_NS_PER_S          /* after so long without a flood everything passes */

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -229,7 +230,10 @@ enum err hearing_open(struct hearing *h, struct tool *t, const char *operand, co
 
 void hearing_release(struct hearing *h)
 {
+	uint64_t n_lost = atomic_load(&h->hooks.n_lost);
 	hooks_end(&h->hooks);
+	if (n_lost)
+		tool_warn(h->tool, "--on-join, --on-leave", "%" PRIu64 " commands were not run: too many at one time", n_lost);
 	if (h->receiver.flows) {
 		hearingflood_count(h);
 		receivercount_show(&h->receiver, &h->stats);

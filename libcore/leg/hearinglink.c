@@ -70,6 +70,13 @@ enum err hearinglink_open(struct hearing *h)
 		.max_senders = (unsigned)h->o.max_senders };
 	enum err e;
 
+	const struct { const char *key; const atomic_uint_fast64_t *value; } keys[] = {
+		{ "data_packets", &h->link.counts.messages }, { "data_lost", &h->link.counts.lost }, { "links_connected", &h->link.counts.connects },
+		{ "links_broken", &h->link.counts.broken }, { "links_refused", &h->link.counts.refused },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		stats_key(&h->stats, keys[i].key, keys[i].value);
 	if (!(h->peers = calloc(o.max_senders, sizeof(*h->peers))))
 		return err_say(&h->why, ERR_NOMEM, "senders", "%s", err_text(ERR_NOMEM));
 	if ((e = linkjoin_init(&h->joined, o.max_senders, &events, &h->why)))

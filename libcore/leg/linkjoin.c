@@ -16,6 +16,8 @@ struct record {
 	struct dgram_addr from;
 };
 
+#define POS_LIMIT (INT64_C(1) << 61) /* no reader takes a position beyond it, in either direction */
+
 #define HEAD_BYTES ((size_t)128)
 _Static_assert(sizeof(struct record) <= HEAD_BYTES, "the head of a record is larger than its place");
 
@@ -146,6 +148,11 @@ static bool is_same(struct writer *out, uint16_t id, struct track *t)
 	return w->track.tlv_bytes == t->tlv_bytes && !memcmp(w->track.rest, t->rest, sizeof(t->rest)) && (!t->tlv_bytes || !memcmp(w->track.tlv, t->tlv, t->tlv_bytes));
 }
 
+static bool is_sane(int64_t pos)
+{
+	return pos > -POS_LIMIT && pos < POS_LIMIT;
+}
+
 static enum err take_track(struct linkjoin *l, struct writer *out, unsigned sender, const struct packet *p)
 {
 	struct linkjoin_track *t = find(l, sender, p->track);
@@ -157,6 +164,10 @@ static enum err take_track(struct linkjoin *l, struct writer *out, unsigned send
 		return ERR_OK;
 	}
 	a.id = p->track;
+	if (!is_sane(a.first_pos) || !is_sane(a.next_pos)) {
+		l->counts.refused++;
+		goto out;
+	}
 	if (!t && !(t = add(l, sender, p->track))) {
 		l->counts.refused++;
 		goto out;
@@ -196,10 +207,14 @@ static enum err take_packet(struct linkjoin *l, struct writer *out, unsigned sen
 	t = find(l, sender, p.track);
 	if (!t || !t->ours || t->is_ended)
 		return ERR_OK;
+	if (!is_sane(p.pos) || (p.type == PACKET_DATA && (uint64_t)p.object_offset_bytes + p.payload_bytes > p.object_bytes)) {
+		l->counts.refused++;
+		return ERR_OK;
+	}
 	if (!has_shift(l, sender, t, p.pos))
 		return ERR_AGAIN;
 	p.track = t->ours;
-	if (__builtin_add_overflow(p.pos, shift_of(l, sender, t), &p.pos)) {
+	if (__builtin_add_overflow(p.pos, shift_of(l, sender, t), &p.pos) || !is_sane(p.pos)) {
 		l->counts.refused++;
 		return ERR_OK;
 	}

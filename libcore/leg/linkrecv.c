@@ -19,6 +19,7 @@
 #define TELL_MESSAGES 256u
 #define ABSENCE_NS (60 * UNITS_NS_PER_S)      /* a session whose sender does not come back is over */
 #define HELD_NS 5000000LL
+#define MAX_MESSAGES (UINT64_C(1) << 56)      /* of a session: nobody counts so far */
 
 /* ---- sessions ---- */
 
@@ -96,7 +97,7 @@ static enum err greet(struct linkrecv *l, struct linkrecv_link *k, const struct 
 	int at = find_session(l, c->session);
 	enum err e;
 
-	if (k->session >= 0)
+	if (k->session >= 0 || c->n > MAX_MESSAGES)
 		return ERR_PEER;
 	if (at < 0 && (e = new_session(l, c->session, &k->from, &at))) {
 		if (e != ERR_AGAIN)
@@ -112,7 +113,7 @@ static enum err greet(struct linkrecv *l, struct linkrecv_link *k, const struct 
 	}
 	struct linkrecv_session *s = &l->sessions[at];
 	if (c->n > s->in.n_taken) {
-		s->lost_messages += c->n - s->in.n_taken;
+		atomic_fetch_add(&l->counts.lost, c->n - s->in.n_taken);
 		s->in.n_taken = c->n;
 	}
 	s->left_ns = 0;
@@ -435,6 +436,12 @@ void linkrecv_release(struct linkrecv *l)
 		close(l->fd);
 	if (l->wake_fd >= 0)
 		close(l->wake_fd);
-	memset(l, 0, sizeof(*l));
+	/* The counts stay, for who adds up at the end. */
+	l->links = NULL;
+	l->sessions = NULL;
+	l->polls = NULL;
+	l->is_running = false;
+	l->n_links = 0;
+	l->options = (struct linkrecv_options){ 0 };
 	l->fd = l->wake_fd = -1;
 }

@@ -42,7 +42,8 @@ struct linkrecv_options {
 };
 
 struct linkrecv_counts {
-	atomic_uint_fast64_t messages, twice, connects, refused, broken;
+	atomic_uint_fast64_t messages, connects, refused, broken;
+	atomic_uint_fast64_t lost; /* that their senders no longer had when they came: this end was started anew */
 };
 
 struct linkrecv_session {
@@ -50,7 +51,6 @@ struct linkrecv_session {
 	bool is_leaving;          /* it is over, and that cannot be handed on yet */
 	uint8_t id[LINK_SESSION_BYTES];
 	struct replay_in in;
-	uint64_t lost_messages;   /* that were gone when it came: this end was started anew */
 	int64_t left_ns;          /* when its connection broke; 0 while it has one */
 };
 

@@ -1,6 +1,9 @@
 /*
  * The sockets of a receiver: one for each port it was told of, and one beside it for RTCP where senders do not put both on one.  Each is two where
- * the system allows it, one for those who are heard and one for strangers, so that strangers take nobody's place in the buffer.
+ * the system allows it, one for those who are heard and one for strangers, so that strangers take nobody's place in the buffer.  The port is ours
+ * alone when it is opened; later another program of the same user may bind it too (SO_REUSEPORT), and gets nothing.
+ *
+ * Whoever reads them does so at an ordinary priority: what strangers send must not take a processor from a thread that plays.
  */
 #ifndef LEG_LISTENER_H
 #define LEG_LISTENER_H

@@ -47,6 +47,7 @@ void netflow_clear(struct netflow *f)
 
 	opusdec_free(was.decoder);
 	memset(f, 0, sizeof(*f));
+	f->dropped_pos = INT64_MIN;
 	f->memory = was.memory;
 	f->memory_bytes = was.memory_bytes;
 	f->assembly_memory = was.assembly_memory;

@@ -98,7 +98,7 @@ struct netflow {
 	bool announced;
 	unsigned sample_bytes, frame_bytes; /* of PCM */
 	int64_t end_pos;               /* of what is written */
-	int64_t dropped_pos;           /* of what was played and thrown away last */
+	int64_t dropped_pos;           /* end of what was played and thrown away last; INT64_MIN: nothing was */
 	bool has_base;
 	int64_t base;                  /* pass: track position less jitter position */
 	int64_t part_arrival_ns;       /* of the last packet passed */

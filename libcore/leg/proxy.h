@@ -26,6 +26,7 @@
 #define PROXY_SMALL_BYTES 2048u
 #define PROXY_N_SMALL 16384u
 #define PROXY_N_LARGE 256u
+#define PROXY_BUFFER_BYTES (4 << 20)      /* asked of the system for each socket */
 
 enum proxy_direction { PROXY_THERE, PROXY_BACK, PROXY_N_WAYS };
 
@@ -97,6 +98,9 @@ enum err proxy_run(struct proxy *p) WEIR_MUSTUSE;
 
 /* One direction in a line for people: "FROM to HOST: 52 of 1000 lost…". */
 const char *proxy_describe(const struct proxy *p, enum proxy_direction d, char out[static 400]);
+
+/* One line about what strangers do, a second at most. */
+void proxy_say_rarely(struct proxy *p, const char *thing, const char *text);
 
 void proxy_release(struct proxy *p);
 

@@ -110,6 +110,8 @@ static enum err open_keys(struct sender *s, struct err_why *why)
 		return err_say(why, ERR_ARG, "srtp://", "needs a key: --key-file FILE, or WEIR_KEY in the environment");
 	enum err e = srtp_session_init(&s->srtp, s->o.key, MAX_HEARD, why);
 	s->has_srtp = !e;
+	if (!e && s->o.has_ssrc && !s->tool->quiet)
+		tool_warn(s->tool, "--ssrc", "with a key that was used with this SSRC before, both encryptions can be undone: a new key for each run");
 	return e;
 }
 
@@ -228,7 +230,7 @@ static enum err plan(struct sender *s, const struct track *t, unsigned first_cha
 		return err_say(why, ERR_SYS, "random numbers", "the system has none");
 	/* Half of the numbers, so that the first turn is not soon (RFC 3711 section 3.3.1). */
 	o->seq &= 0x7fff;
-	o->ssrc = s->o.has_ssrc ? s->o.ssrc + s->n_flows : o->ssrc;
+	o->ssrc = s->o.has_ssrc ? s->o.ssrc + s->n_begun : o->ssrc;
 	o->seq = s->o.has_seq ? s->o.seq : o->seq;
 	o->ts = s->o.has_ts ? s->o.ts : o->ts;
 	if (codec == RTP_CODEC_OPUS)
@@ -266,16 +268,52 @@ static void set_addrs(struct sender *s, unsigned flow)
 	}
 }
 
+static void retire(struct sender *s, struct flow *f)
+{
+	double position_s = units_to_s((int64_t)f->sent_frames, f->rate_hz, 1);
+
+	s->gone.frames += f->sent_frames;
+	s->gone.packets += f->sent_packets;
+	s->gone.refused += f->packer.n_refused;
+	s->gone.clipped += f->packer.clipped_samples;
+	s->gone.copies += f->history.n_copies;
+	if (position_s > s->gone.position_s)
+		s->gone.position_s = position_s;
+	flow_release(f);
+	free(f);
+}
+
+/* A place for a flow: a new one, or that of one that has left.  SENDER_MAX_FLOWS: all are in use. */
+static unsigned place_for(struct sender *s)
+{
+	unsigned place = s->n_flows;
+
+	for (unsigned i = 0; i < s->n_flows && place == SENDER_MAX_FLOWS; i++)
+		place = s->flows[i]->n_byes >= SENDRTCP_BYES ? i : place;
+	if (place < SENDER_MAX_FLOWS)
+		return place;
+	/* One that is done and would say so soon says so now. */
+	(void)sendout_work(s, clock_now_ns());
+	for (unsigned i = 0; i < s->n_flows; i++) {
+		if (!flow_is_done(s->flows[i]))
+			continue;
+		sendrtcp_say(s, i, true, clock_now_ns());
+		return i;
+	}
+	return place;
+}
+
 static enum err add_flow(struct sender *s, const struct track *t, unsigned first_channel, struct err_why *why)
 {
+	unsigned place = place_for(s);
 	struct packer_options o;
 	enum err e;
 
-	if (s->n_flows == SENDER_MAX_FLOWS)
+	if (place == SENDER_MAX_FLOWS)
 		return err_say(why, ERR_LIMIT, "flows", "more than %u at once", SENDER_MAX_FLOWS);
 	for (unsigned i = 0; i < s->n_to; i++) {
-		if (s->to[i].url.port + (uint64_t)s->n_flows * s->o.port_step > 65534)
-			return err_say(why, ERR_ARG, s->to[i].name, "flow %u would go to a port beyond 65535", s->n_flows + 1);
+		if (s->to[i].url.port + (uint64_t)place * s->o.port_step > 65534)
+			return err_say(why, ERR_ARG, s->to[i].name, "flow %u would go to a port beyond 65535", place + 1);
 	}
 	if ((e = plan(s, t, first_channel, &o, why)))
 		return e;
@@ -285,11 +323,16 @@ static enum err add_flow(struct sender *s, const struct track *t, unsigned first
 	bool is_opus = o.codec == RTP_CODEC_OPUS;
 	if ((e = flow_init(f, t, &o, is_opus ? s->o.level_min : 0, is_opus ? s->o.level_max : 0, why)) ||
 		(s->has_srtp && (e = srtp_session_send(&s->srtp, o.ssrc, 0, why)))) {
+		flow_release(f);
 		free(f);
 		return e == ERR_ARG ? ERR_FORMAT : e;
 	}
-	set_addrs(s, s->n_flows);
-	s->flows[s->n_flows++] = f;
+	if (place < s->n_flows)
+		retire(s, s->flows[place]);
+	s->n_flows += place == s->n_flows;
+	s->n_begun++;
+	set_addrs(s, place);
+	s->flows[place] = f;
 	return ERR_OK;
 }
 
@@ -357,7 +400,7 @@ static void begin(struct sender *s, const struct flow *f, int64_t pos)
 
 enum err sender_take(struct sender *s, const struct packet *k)
 {
-	uint64_t refused = 0, clipped = 0, copies = 0;
+	uint64_t refused = s->gone.refused, clipped = s->gone.clipped, copies = s->gone.copies;
 
 	if (k->type != PACKET_DATA && k->type != PACKET_GAP)
 		return ERR_OK;
@@ -434,7 +477,7 @@ void sender_bye(struct sender *s)
 
 double sender_position_s(const struct sender *s)
 {
-	double most_s = 0;
+	double most_s = s->gone.position_s;
 
 	for (unsigned i = 0; i < s->n_flows; i++) {
 		const struct flow *f = s->flows[i];

@@ -84,6 +84,11 @@ struct sender {
 	unsigned n_sockets;
 	struct flow **flows;             /* SENDER_MAX_FLOWS places */
 	unsigned n_flows;
+	unsigned n_begun;                /* flows that there ever were: places of those that have left are used again */
+	struct sender_gone {             /* what those had sent */
+		uint64_t frames, packets, refused, clipped, copies;
+		double position_s;
+	} gone;
 	struct dgram_addr *addrs;        /* flow · SENDER_MAX_URLS + destination; then the same for RTCP */
 	struct srtp_session srtp;
 	bool has_srtp;

@@ -42,7 +42,7 @@ static enum err take_track(struct sending *s, const struct packet *k)
 		s->n_carried++;
 		return linkout_track(&s->links, t, NULL, 0, &tool_stop, &s->why);
 	}
-	unsigned n_before = s->sender.n_flows;
+	unsigned n_before = s->sender.n_begun;
 	e = sender_track(&s->sender, t, &s->why);
 	if (e == ERR_FORMAT && !s->o.wanted.n) {
 		/* Nobody asked for this one by name: the others go. */
@@ -54,7 +54,7 @@ static enum err take_track(struct sending *s, const struct packet *k)
 	}
 	if (!e && s->o.n_weir)
 		e = linkout_track(&s->links, t, NULL, 0, &tool_stop, &s->why);
-	return !e && s->told && s->sender.n_flows != n_before ? describe(s) : e;
+	return !e && s->told && s->sender.n_begun != n_before ? describe(s) : e;
 }
 
 /* One packet of the input.  Returns: ERR_AGAIN: it waits for room. */
@@ -113,7 +113,7 @@ static enum err take_all(struct sending *s)
 
 static void count(struct sending *s)
 {
-	uint64_t frames = 0, packets = 0;
+	uint64_t frames = s->sender.gone.frames, packets = s->sender.gone.packets;
 
 	if (!stats_on(&s->stats) && !s->progress.on)
 		return;

@@ -356,10 +356,11 @@ void livesink_adapt(struct livesink *l)
 
 void livesink_expect(struct livesink *l, size_t n_frames)
 {
+	/* Once it has started, the threshold is the callback's. */
+	if (!l->more_frames || l->started || l->given_frames)
+		return;
 	size_t most = l->most_frames > l->threshold_frames ? l->most_frames - l->threshold_frames : 0;
-
-	if (l->more_frames && !l->started && !l->given_frames)
-		l->threshold_frames += (uint32_t)(n_frames < most ? n_frames : most);
+	l->threshold_frames += (uint32_t)(n_frames < most ? n_frames : most);
 }
 
 /* What stands between the track's format and the device's. */

@@ -40,6 +40,7 @@ static enum err open_socket(struct datafeed *f, struct err_why *why)
 		unlink(f->spec.place);
 	if (bind(f->fd, (struct sockaddr *)&a, sizeof(a)))
 		return err_sys(why, f->spec.place);
+	f->is_bound = true;
 	f->is_socket = true;
 	return ERR_OK;
 }
@@ -102,7 +103,8 @@ enum err datafeed_open(struct datafeed *f, const struct dataspec *spec, struct e
 
 void datafeed_release(struct datafeed *f)
 {
-	if (f->owns_fd && f->spec.is_socket)
+	/* Nothing but what was made here. */
+	if (f->is_bound)
 		unlink(f->spec.place);
 	if (f->owns_fd)
 		close(f->fd);

@@ -37,7 +37,7 @@ struct datafeed {
 	struct dataspec spec;
 	struct track track;
 	int fd;
-	bool owns_fd, is_fifo, is_socket, is_regular;
+	bool owns_fd, is_fifo, is_socket, is_regular, is_bound;
 	bool is_live;            /* a lossy one drops */
 	bool is_new;             /* the descriptor is another one under the same number: to be watched anew */
 	bool had_writer;         /* a FIFO: somebody wrote, or went away */

@@ -46,6 +46,7 @@ struct join_source {
 	unsigned n_announced;     /* of those, handed out */
 	unsigned n_tracks;        /* that have numbers */
 	uint16_t kept_id;         /* a number kept for its first track; 0 none */
+	uint8_t unwanted[65536 / 8]; /* a bit for each of its own numbers: as announced last it is not asked for */
 };
 
 static int64_t now_ns(void)
@@ -193,13 +194,23 @@ static struct join_source *heap_pop(struct join *j)
 
 /* ---- one source ---- */
 
+static bool is_unwanted(const struct join_source *s, uint16_t own)
+{
+	return s->unwanted[own / 8] >> own % 8 & 1;
+}
+
 /* Its track `own` has been announced (again): a place in the row of those to be handed out. */
 static enum err note_track(struct join *j, struct join_source *s, uint16_t own)
 {
 	const struct track *t = input_track(&s->in, own);
 
-	if (!t || (j->options.wants && !j->options.wants(j->options.user, t)))
+	if (!t)
 		return ERR_OK;
+	s->unwanted[own / 8] &= (uint8_t)~(1u << own % 8);
+	if (j->options.wants && !j->options.wants(j->options.user, t)) {
+		s->unwanted[own / 8] |= (uint8_t)(1u << own % 8);
+		return ERR_OK;
+	}
 	if (s->n_own == s->own_room) {
 		unsigned room = s->own_room ? 2 * s->own_room : 8;
 		uint16_t *more = realloc(s->own, room * sizeof(*more));
@@ -315,8 +326,11 @@ static bool next_announcement(struct join *j, struct packet *p)
 {
 	for (; j->announcing < j->n_sources; j->announcing++) {
 		struct join_source *s = &j->sources[j->announcing];
-		if (s->n_announced < s->n_own) {
-			*p = announcement(s->ids[s->own[s->n_announced++]]);
+		while (s->n_announced < s->n_own) {
+			uint16_t own = s->own[s->n_announced++];
+			if (is_unwanted(s, own))
+				continue;
+			*p = announcement(s->ids[own]);
 			return true;
 		}
 		s->n_own = s->n_announced = 0;
@@ -348,6 +362,9 @@ static enum err hand_out(struct join *j, struct join_source *s, struct packet *p
 	if (p->track == 0)
 		/* Clocks: of one stream.  What nobody knows passes. */
 		return p->type != PACKET_CLOCK || s == j->sources ? ERR_OK : ERR_AGAIN;
+	/* What a track holds that is another one now belongs to nobody, its end does. */
+	if (is_unwanted(s, p->track) && p->type != PACKET_END)
+		return ERR_AGAIN;
 	p->track = s->ids[p->track];
 	if (!p->track)
 		return ERR_AGAIN;

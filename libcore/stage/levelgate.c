@@ -164,6 +164,7 @@ void levelgate_hear(struct levelgate *g, unsigned i, int64_t pos, const float *f
 {
 	struct levelgate_member *m = &g->members[i];
 
+	m->ended = false;
 	begin_member(g, m, pos);
 	fill_window(m);
 	while (n_frames) {
@@ -189,6 +190,7 @@ void levelgate_hear_nothing(struct levelgate *g, unsigned i, int64_t pos, uint32
 {
 	struct levelgate_member *m = &g->members[i];
 
+	m->ended = false;
 	begin_member(g, m, pos);
 	m->quiet_pos += n_frames;
 	went_on(g, m);

@@ -84,7 +84,7 @@ void levelgate_hear_nothing(struct levelgate *g, unsigned i, int64_t pos, uint32
  */
 void levelgate_move(struct levelgate *g, unsigned i, int64_t pos);
 
-/* No more of member i will come. */
+/* No more of member i will come, unless it is heard again. */
 void levelgate_end(struct levelgate *g, unsigned i);
 
 /* Those that are far behind are not waited for until they are there again. */

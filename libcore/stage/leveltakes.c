@@ -31,7 +31,7 @@ struct leveltakes_track {
 	struct convert convert;
 	float *frames;              /* one portion, to be heard; NULL for Opus */
 	struct opusdec *dec;        /* of Opus */
-	bool started, over;
+	bool started;
 	int64_t head_pos;           /* where the next frame should be */
 	int64_t clock_pos, clock_utc_ns;
 };

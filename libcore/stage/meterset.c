@@ -93,6 +93,7 @@ static enum err take_track(struct meterset *s, struct input *in, const struct pa
 
 	if (!t || !user)
 		return ERR_OK;
+	select_note(&s->hits, &s->options->tracks, t);
 	/* What is not PCM any more is nothing that this meter can read. */
 	if (*user && !track_is_pcm(t)) {
 		enum err ended = meter_end(&((struct meterset_entry *)*user)->meter);

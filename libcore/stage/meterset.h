@@ -34,6 +34,7 @@ struct meterset {
 	unsigned n_coded;             /* tracks that were asked for and are no PCM */
 	unsigned coded_id;            /* the first of them */
 	int64_t n_intervals;          /* that have passed */
+	struct select_hits hits;      /* of all inputs */
 	struct err_why why;
 };
 

@@ -16,6 +16,7 @@
 #include "media/resampler.h"
 #include "stage/feeder.h"
 #include "tool/input.h"
+#include "tool/select.h"
 
 #define MIXIN_CHUNK_FRAMES 4096u   /* through a resampler at a time */
 
@@ -102,6 +103,7 @@ struct mixin {
 	levels_clean_fn *clean_fn;
 	bool is_cut;               /* an input was, and it was said */
 	struct mixin_input *waits_for;
+	struct select_hits hits;   /* of options.select */
 	struct err_why why;
 };
 

@@ -1,7 +1,6 @@
 #include "stage/mixtrack.h"
 
 #include "mix/layouts.h"
-#include "tool/select.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -279,6 +278,8 @@ enum err mixtrack_meet(struct mixin *m, struct mixin_input *input, uint16_t id)
 
 	if (!as)
 		return ERR_OK;
+	if (m->options.select)
+		select_note(&m->hits, m->options.select, as);
 	snprintf(thing, sizeof(thing), "%.200s: track %u", input->in.name, id);
 	if (as->kind != TRACK_AUDIO) {
 		snprintf(text, sizeof(text), "%s is not mixed", track_kind_name(as->kind));

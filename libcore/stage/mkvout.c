@@ -108,7 +108,7 @@ enum err mkvout_announce(struct mkvout *m, const struct track *t)
 	mt->bytes = NULL;
 	if ((e = track_copy(&mt->track, t)))
 		return fail(m, e);
-	mt->next_pos = mt->begin_pos = mt->end_pos = t->first_pos;
+	mt->next_pos = t->first_pos;
 	mt->in_file = !m->begun && has_place(t);
 	if (mt->in_file)
 		return take_buffer(m, mt);

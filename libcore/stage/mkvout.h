@@ -25,9 +25,8 @@ struct mkvout_track {
 	struct track track;
 	unsigned index;              /* of libavformat */
 	uint32_t preskip_frames;     /* of Opus */
-	bool in_file, is_placed;     /* it is one of those at the beginning; its first packet came */
+	bool in_file;                /* it is one of those at the beginning */
 	int64_t next_pos;            /* end of what was taken */
-	int64_t begin_pos, end_pos;
 	/* PCM is gathered, frames of pictures are put together */
 	uint8_t *bytes;
 	size_t room_bytes, have_bytes;

@@ -305,8 +305,3 @@ const struct track *videojoin_track(struct videojoin *v, struct join *j, uint16_
 {
 	return v->is_open && v->has_begun && id == v->feed.track.id ? &v->feed.track : join_track(j, id);
 }
-
-bool videojoin_is_live(const struct videojoin *v)
-{
-	return v->is_open && v->is_live;
-}

@@ -37,7 +37,6 @@ struct videojoin {
 	int64_t fragment_ns;       /* a whole fragment takes so long at twice the nominal rate */
 	int64_t next_send_ns;
 	int64_t audio_alive_ns;
-	uint64_t stall_bytes;
 	struct packet_end end;
 	uint8_t end_bytes[PACKET_END_BYTES];
 };
@@ -59,8 +58,5 @@ const struct track *videojoin_track(struct videojoin *v, struct join *j, uint16_
 
 /* Is one of the inputs live?  A stream that was live when it was recorded is not live any more. */
 bool videojoin_comes_live(struct join *j);
-
-/* Is what goes out live?  Holds once the first packet was handed out. */
-bool videojoin_is_live(const struct videojoin *v);
 
 #endif

@@ -184,8 +184,3 @@ enum err oggfeed_next(struct oggfeed *f, struct packet *p)
 	}
 	return f->failed != ERR_OK ? f->failed : ERR_AGAIN;
 }
-
-bool oggfeed_would_block(const struct oggfeed *f)
-{
-	return f->next_queued >= f->n_queued && !f->have_held && !oggread_is_ready(&f->ogg) && source_bytes_would_block(&f->ogg.in, SOURCE_ENOUGH_BYTES);
-}

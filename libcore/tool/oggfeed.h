@@ -36,8 +36,6 @@ enum err oggfeed_next(struct oggfeed *f, struct packet *p) WEIR_MUSTUSE;
 enum err oggfeed_fill(struct oggfeed *f) WEIR_MUSTUSE;
 /* Name the track (TLV), and each further link; before the first packet is taken. */
 enum err oggfeed_set_name(struct oggfeed *f, const char *track_name) WEIR_MUSTUSE;
-/* Would oggfeed_fill() wait for input?  The moment to flush what is owed downstream. */
-bool oggfeed_would_block(const struct oggfeed *f);
 void oggfeed_release(struct oggfeed *f);
 
 #endif

@@ -51,7 +51,12 @@ static void run(struct receiver *r, int64_t now_ns)
 	for (int64_t next; (next = receiver_next_ns(r)) <= now_ns;)
 		must(receiver_run(r, next, true) == ERR_OK);
 	must(receiver_run(r, now_ns, true) == ERR_OK);
-	must(atomic_load(&r->counts.senders) <= MAX_SENDERS && r->n_flows <= MAX_SENDERS);
+	unsigned n_senders = 0, n_joint = 0;
+	for (unsigned i = 0; i < r->n_flows; i++) {
+		n_senders += r->flows[i].used && !r->flows[i].is_joint;
+		n_joint += r->flows[i].used && r->flows[i].is_joint;
+	}
+	must(n_senders <= MAX_SENDERS && n_joint <= (MAX_SENDERS + 1) / 2);
 }
 
 static void feed(struct receiver *r, struct srtp_session *theirs, const uint8_t *data, size_t n_bytes)

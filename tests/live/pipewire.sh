@@ -1,6 +1,6 @@
 #!/bin/bash
-# capture and play on PipeWire: a server of its own with a null sink, the session manager that links, and the server's own tools.  It has a second
-# try: what the server loses when its threads are late is not ours.
+# capture and play on PipeWire: a server of its own with a null sink, the session manager that links, and the server's own tools.
+# It has a second try: what the server loses when its threads are late is not ours.
 . "$(dirname "$0")/live.sh"
 
 for tool in pipewire wireplumber pw-cli pw-cat dbus-daemon; do

@@ -121,4 +121,21 @@ tags()
 }
 test_case "--tag on a stream" tags
 
+# A track that becomes one of another kind is not what was asked for any more.
+other_kinds()
+{
+	local bytes
+	for bytes in 10 960; do
+		"$PYTHON" "$TOP/tests/pipeline/weirfile.py" make a.weir track:1:1:1:48000:1:1:0 data:1:0:480:10 track:1:3:32:48000:0:0:0 \
+			data:1:4800:480:5:0:$bytes track:1:1:1:48000:1:1:7200 data:1:7200:480:10 end:0
+		mux -t audio a.weir >b.weir
+		"$PYTHON" "$TOP/tests/pipeline/weirfile.py" list b.weir | awk '$1 == "DATA" { print $2 }' >got
+		{ seq 0 480 4320; seq 7200 480 11520; } >want
+		same got want
+		expect_status 3 mux -y -o a.raw -t audio a.weir 2>err
+		contains err "2400 frames were lost before they came here, and are silence now"
+		eq "$(bytes_of a.raw)" 24000
+	done
+}
+test_case "a track that becomes one of messages, and audio again" other_kinds
 done_testing

@@ -251,6 +251,9 @@ nothing_measured()
 	# No track at all: none of that name, or none in the input.
 	expect_status 1 meter -t nobody --fail-above 'true_peak_dbtp>-1' a.weir >out 2>err
 	one_line err 'a\.weir: nothing was measured: no limit is known to hold'
+	expect_status 1 meter --json -t audio,nobody a.weir >out 2>err
+	one_line err '^meter: nobody: no such track in the input'
+	eq "$(json out '[t["track"] for t in d["tracks"]]')" '[1]'
 	# A track without a frame.
 	capture -r 48k -d 0 gen:sine >none.weir 2>/dev/null
 	expect_status 1 meter --fail-above 'true_peak_dbtp>-1' none.weir >out 2>err

@@ -234,6 +234,11 @@ selection()
 	eq "$(grep -m1 '"TRACK"' lines | json - 'd["name"]')" bass
 	expect_status 1 mix -t nobody a.wav >out.weir 2>err
 	one_line err 'no track to mix'
+	# What there is is mixed; who is missing is said.
+	expect_status 1 mix -t a,nobody a.wav b.wav >out.weir 2>err
+	one_line err '^mix: nobody: no such track in the input'
+	inspect --verify out.weir >lines
+	contains lines "1000 frames"
 }
 
 standard_input()

@@ -151,6 +151,25 @@ held_up()
 	says a.sent "[(x, late_ns(p, 48000).count(x)) for x in sorted(set(late_ns(p, 48000)))]" "[(0, 80), (300000000, 120)]"
 }
 
+# What is live goes as it comes, but no more than half a second before its time, by a line that moves earlier by a thousandth of the time.
+# (What netrecv writes is live; all of it stands in the pipe before netsend begins.)
+live()
+{
+	capture -f s16 -c 1 -r 8000 -d 1.2s gen:noise >a.weir
+	sends a rtp://127.0.0.1:5004 a.weir
+	replay a --no-retime
+	[ "$(bytes_of out.weir)" -lt 65536 ] || fail "a pipe does not hold it"
+	mkfifo pipe
+	exec 7<>pipe
+	cat out.weir >&7
+	exec 8<pipe
+	exec 7>&-
+	sends b rtp://127.0.0.1:5004 <&8
+	exec 8<&-
+	says b.sent "len(p), sum(x.t == p[0].t for x in p), max(abs(n + 500e6 + (x.t - p[0].t) * 1e6) for x, n in list(zip(p, late_ns(p, 8000)))[101:]) < 50000" \
+		"(240, 101, True)"
+}
+
 two_tracks_together()
 {
 	make_wav a.wav 48000 1 s16 24000 1
@@ -387,6 +406,22 @@ heap_stands_still()
 	wait $opus
 }
 
+# Tracks that come and go for ever: only those that are there count against the limit of flows.
+tracks_that_come_and_go()
+{
+	local ops="" i
+	for i in $(seq 200); do
+		ops="$ops track:$i:1:1:48000:1:1:$((480 * i)) data:$i:$((480 * i)):480:1 end:$i"
+	done
+	"$PYTHON" "$TOP/tests/pipeline/weirfile.py" make in.weir $ops end:0
+	local how
+	for how in "" "--rtcp off"; do
+		expect_status 0 netsend --fast $how --stats --stats-file stats rtp://127.0.0.1:5004 in.weir 2>err
+		eq "$(tail -n 1 stats | json - "d['frames_out']")" 96000 "frames"
+	done
+}
+
+test_case "200 tracks, one after the other" tracks_that_come_and_go
 test_case "L16: every sample and number, across both wraps" pcm s16 l16 96 240
 test_case "L24: every sample and number, across both wraps" pcm s24 l24 98 240
 test_case "float becomes L24, or L16 where it is asked for" f32_becomes_l24
@@ -398,6 +433,7 @@ test_case "DTX: nothing is sent, the marker is" dtx
 test_case "gaps keep the timeline" gaps_keep_the_timeline
 test_case "packets leave at their positions, to the nanosecond of the clock" pacing
 test_case "a sender that was held up catches up, or goes on later" held_up
+test_case "what is live goes as it comes, half a second ahead at most" live
 test_case "two tracks of different rates leave together" two_tracks_together
 test_case "a stream that begins anew goes on" restart
 test_case "SR, SDES, binding and BYE" reports

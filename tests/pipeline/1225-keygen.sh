@@ -68,6 +68,10 @@ assert open("sha1.key").read() == "AES_CM_128_HMAC_SHA1_80 inline:%s\n" % base64
 PY
 	# What a fixed salt and fixed costs must give for ever: keys that people have depend on it.
 	eq "$(cat a.key)" "weir-key aead XL/kv2gpIiY7Ug1nz8oIB79wyLVHMectdxZn8dSM38o="
+	# Nor does it depend on blanks that nobody sees.
+	printf ' \t%s \r\n' "$(cat words)" >blanks
+	keygen --passphrase blanks -o blanks.key
+	same blanks.key a.key
 	echo short >words
 	expect_status 1 keygen --passphrase words -o c.key 2>err
 	one_line err '^keygen: passphrase: has 5 bytes: 8 to 1024'

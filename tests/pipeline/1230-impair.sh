@@ -268,6 +268,7 @@ wrong_usage()
 		--spikes 5%
 		--spikes 5%,x
 		--stalls 3s,25ms
+		--deadline 5smp --record-trace out
 		--delay 100smp
 		--jitter-shape square
 		--bandwidth 1

@@ -107,6 +107,25 @@ while at < len(data):
 	eq "$(ls d | tr '\n' ' ')" "01-bytes.bin 02-osc.osc 03-json.jsonl 04-midi.midi "
 }
 
+# A place that is taken stays what it is: a file, or the socket of another mux.
+place_taken()
+{
+	capture -q -d 10ms gen:silence >a.weir
+	echo precious >file
+	expect_status 1 mux --data unix:file a.weir 2>err >out
+	one_line err "^mux: file: Address already in use"
+	eq "$(cat file)" precious
+	mux --data unix:s --live </dev/null >b.weir 2>said &
+	pid=$!
+	wait_for 10 test -S s
+	expect_status 1 mux --data unix:s a.weir 2>err >out
+	test -S s || fail "the socket of the other one is gone"
+	kill -INT $pid
+	wait $pid
+	[ ! -e s ] || fail "the socket is still there"
+}
+test_case "a socket's place that is taken" place_taken
+
 datagrams()
 {
 	mux --data unix:s,bytes --live </dev/null >a.weir 2>err &

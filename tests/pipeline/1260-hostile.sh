@@ -87,7 +87,8 @@ counts()
 
 # flood KIND SOURCE SECONDS: at full speed, against all that others do here; what each datagram cost, and what became of the stream.
 # Who had no processor for longer than the stream waits cannot play on: that is counted (the sender's time as well as netrecv's), shown, and
-# only then glitches are let pass.  Packets are lost only if the buffer overflowed for want of a processor.
+# only then glitches are let pass.  No packet is lost, and none of the stream's finds no room; but where the flood comes under the stream's own
+# address and port the buffer may overflow for want of a processor.
 flood()
 {
 	local cpu sent_waited n seconds lost filtered dropped glitches a b
@@ -122,8 +123,13 @@ gone()
 # The stream played on as if nobody had been there.
 unharmed()
 {
-	[ "$n_glitches" = 0 ] || [ $starved -gt $((LATENCY_MS * 1000)) ] || fail "$1: $n_glitches packets and frames late, concealed or dropped"
-	[ "$n_lost" = 0 ] || [ "$n_dropped" -gt 0 ] && [ "$waited" -gt 5000 ] || fail "$1: $n_lost lost, $n_dropped found no room"
+	local overflowed=0
+	case $1 in
+	*@own) [ "$n_dropped" = 0 ] || [ "$waited" -lt 5000 ] || overflowed=1 ;;
+	*) eq "$n_dropped" 0 "datagrams that found no room, $1" ;;
+	esac
+	[ $overflowed = 1 ] || eq "$n_lost" 0 "packets lost, $1"
+	[ "$n_glitches" = 0 ] || [ $overflowed = 1 ] || [ $starved -gt $((LATENCY_MS * 1000)) ] || fail "$1: $n_glitches packets and frames late, concealed or dropped"
 }
 
 # flooded FLOODS URL NETSEND-AND-NETRECV-ARG…: the stream, and the floods beside it
@@ -134,7 +140,7 @@ flooded()
 	for one in $floods; do
 		n=$((n + 1))
 	done
-	capture -d $((1500 + 600 * n))ms -c 2 -f s16 gen:noise:white,seed=5 >in.weir
+	capture -d $((2000 + 700 * n))ms -c 2 -f s16 gen:noise:white,seed=5 >in.weir
 	beside tap own.rec 5006 60 &
 	wait_for 5 udp_bound 5006
 	hear "$@" "$url"
@@ -159,7 +165,7 @@ flooded()
 	wait_for 8 gone
 	stop
 	contains report "1 track"
-	eq "$(json stats 'd["received"] + d["lost"]')" $((300 + 120 * n)) "packets of the stream"
+	eq "$(json stats 'd["received"] + d["lost"]')" $((400 + 140 * n)) "packets of the stream"
 	between "$(wc -l <err)" 0 5 "lines said in ten seconds"
 }
 

@@ -6,7 +6,7 @@
  *
  * VCLOCK_STALL="AT LENGTH", both in ms: so long after the beginning the tool does not get to run for so long, once.
  *
- * For a tool of one thread that reads a file: of a pipe nobody could say when in this time something comes.
+ * For a tool of one thread that reads a file, or a pipe in which all stands that will come: of others nobody could say when in this time.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -17,6 +17,7 @@ static struct dgramfilter_known known;
 static struct dgramfilter filter;
 static struct dgram_batch batch;
 static struct dgram_addr to4, to6;
+static const char *host6 = "::1";        /* or what stands for it */
 static int64_t now_ns;
 
 static struct dgram_addr address(const char *host, uint16_t port)
@@ -44,13 +45,13 @@ static int open_sender(const char *host, struct dgram_addr *from)
 static void begin(int family, int receive_bytes)
 {
 	struct dgram_options o = { .receive_bytes = receive_bytes };
-	struct dgram_addr local = family ? address(family == AF_INET6 ? "::1" : "127.0.0.1", 0) : address("", 0), bound;
+	struct dgram_addr local = family ? address(family == AF_INET6 ? host6 : "127.0.0.1", 0) : address("", 0), bound;
 	struct err_why why;
 
 	CHECK_OK(dgram_open(&in, &local, &o, &why));
 	CHECK_OK(dgram_local(&in, &bound, &why));
 	to4 = address("127.0.0.1", dgram_port(&bound));
-	to6 = address("::1", dgram_port(&bound));
+	to6 = address(host6, dgram_port(&bound));
 	dgramfilter_known_init(&known, SEED);
 	dgramfilter_init(&filter, &in, &known, MOST_BYTES, SEED, START_NS);
 	CHECK_OK(dgram_batch_init(&batch, BATCH, MOST_BYTES, &why));
@@ -166,8 +167,8 @@ static void test_passes(void)
 	uint8_t bytes[MOST_BYTES + 1] = { 0x80, 96 };
 
 	begin(0, 4 << 20);
-	int friend4 = open_sender("127.0.0.1", &from[0]), friend6 = open_sender("::1", &from[1]), bad4 = open_sender("127.0.0.9", &from[2]),
-		bad6 = open_sender("::1", &from[3]), quiet = open_sender("127.0.0.7", &from[4]);
+	int friend4 = open_sender("127.0.0.1", &from[0]), friend6 = open_sender(host6, &from[1]), bad4 = open_sender("127.0.0.9", &from[2]),
+		bad6 = open_sender(host6, &from[3]), quiet = open_sender("127.0.0.7", &from[4]);
 	dgramfilter_known_begin(&known);
 	dgramfilter_known_add(&known, &from[0]);
 	dgramfilter_known_add(&known, &from[1]);
@@ -269,7 +270,7 @@ static void test_on_and_off(void)
 	struct dgram_addr from, self;
 
 	begin(AF_INET6, 4 << 20);
-	int bad = open_sender("::1", &from), fd = open_sender("::1", &self);
+	int bad = open_sender(host6, &from), fd = open_sender(host6, &self);
 	flood(bad, &to6, 750000);
 	for (unsigned i = 0; i < 400; i++)
 		send_rtp(fd, &to6, 1, i);
@@ -408,8 +409,82 @@ static void test_many_known(void)
 	end();
 }
 
+/* Two sockets on a port: those who are known get to the first, others to the second; and nobody else has the port. */
+static void test_steer(void)
+{
+	struct dgram_options o = { .twin = true, .receive_bytes = 1 << 20 }, plain = { .receive_bytes = 1 << 20 };
+	struct dgram_addr local, from[4];
+	struct dgram second, third;
+	struct err_why why;
+
+	begin(0, 1 << 20);
+	local = address("", dgram_port(&to4));
+	dgram_close(&in);
+	CHECK_OK(dgram_open(&in, &local, &o, &why));
+	CHECK_OK(dgram_open(&second, &local, &o, &why));
+	CHECK(dgramfilter_steer(&in, &known));
+	CHECK_EQ(dgram_open(&third, &local, &plain, &why), ERR_SYS);
+	CHECK_STR(why.reason, "the port is in use");
+	int fd4 = open_sender("127.0.0.1", &from[0]), fd6 = open_sender(host6, &from[1]), other4 = open_sender("127.0.0.1", &from[2]), other6 = open_sender(host6, &from[3]);
+	struct dgram first = in;
+	for (unsigned turn = 0; turn < 3; turn++) {
+		bool is_known = turn == 1;
+		for (unsigned i = 0; i < 50; i++) {
+			send_rtp(fd4, &to4, 1, i);
+			send_rtcp(fd6, &to6, 2);
+			send_rtp(other4, &to4, 1, i);
+			send_rtp(other6, &to6, 2, i);
+		}
+		in = first;
+		CHECK_EQ(read_all(false, NULL), is_known ? 100 : 0);
+		in = second;
+		CHECK_EQ(read_all(false, NULL), is_known ? 100 : 200);
+		dgramfilter_known_begin(&known);
+		for (unsigned i = 0; i < 2 && turn == 0; i++)
+			dgramfilter_known_add(&known, &from[i]);
+		dgramfilter_known_end(&known);
+		CHECK(dgramfilter_steer(&first, &known));
+	}
+	/* As many as there may be. */
+	dgramfilter_known_begin(&known);
+	for (unsigned i = 1; i < DGRAMFILTER_MAX_KNOWN; i++) {
+		struct dgram_addr far = address("192.0.2.1", (uint16_t)(1000 + i));
+		dgramfilter_known_add(&known, &far);
+	}
+	dgramfilter_known_add(&known, &from[1]);
+	dgramfilter_known_end(&known);
+	CHECK(dgramfilter_steer(&first, &known));
+	send_rtp(fd6, &to6, 1, 1);
+	send_rtp(fd4, &to4, 1, 1);
+	in = first;
+	CHECK_EQ(read_all(false, NULL), 1);
+	in = second;
+	CHECK_EQ(read_all(false, NULL), 1);
+	close(fd4);
+	close(fd6);
+	close(other4);
+	close(other6);
+	dgram_close(&first);
+	end();
+}
+
+/* Where there is no IPv6 another address of IPv4 stands for it. */
+static void find_host6(void)
+{
+	struct sockaddr_in6 a = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a))) {
+		host6 = "127.0.0.2";
+		printf("# no IPv6 here: %s stands for it\n", host6);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
 int main(void)
 {
+	find_host6();
 	check_seed(1260);
 	CHECK_RUN(test_known);
 	CHECK_RUN(test_passes);
@@ -418,5 +493,6 @@ int main(void)
 	CHECK_RUN(test_no_flood);
 	CHECK_RUN(test_overflow);
 	CHECK_RUN(test_many_known);
+	CHECK_RUN(test_steer);
 	return check_end();
 }

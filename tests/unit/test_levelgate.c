@@ -249,6 +249,34 @@ static void test_levels(void)
 	levelgate_release(&g);
 }
 
+/* A member that has ended and is heard again counts again: nothing is decided beyond it. */
+static void test_comes_again(void)
+{
+	static const float quiet[64], loud[1] = { 1 };
+	struct levelgate g;
+	struct levelgate_options o = { .start_db = -20, .preroll = { .is_set = true, .is_frames = true } };
+	struct run got = { .n = 0 };
+	unsigned a, b;
+
+	levelgate_init(&g, &o);
+	if (!CHECK(levelgate_add(&g, 48000, 1, 1, 1024, &a) == ERR_OK && levelgate_add(&g, 48000, 1, 1, 1024, &b) == ERR_OK))
+		return;
+	levelgate_hear(&g, a, 0, quiet, 10);
+	levelgate_end(&g, a);
+	levelgate_hear(&g, b, 0, quiet, 64);
+	drain(&g, &got);
+	CHECK_EQ(levelgate_decided(&g, b), 64);
+	levelgate_hear_nothing(&g, a, 10, 60);
+	levelgate_hear(&g, b, 64, quiet, 64);
+	drain(&g, &got);
+	CHECK_EQ(levelgate_decided(&g, b), 70);
+	levelgate_hear(&g, a, 70, loud, 1);
+	drain(&g, &got);
+	CHECK_EQ(got.n, 1);
+	CHECK_EQ(got.events[0].pos, 70);
+	levelgate_release(&g);
+}
+
 int main(int argc, char **argv)
 {
 	seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 20260102;
@@ -257,5 +285,6 @@ int main(int argc, char **argv)
 	CHECK_RUN(test_random);
 	CHECK_RUN(test_members);
 	CHECK_RUN(test_rates);
+	CHECK_RUN(test_comes_again);
 	return check_end();
 }

@@ -382,6 +382,24 @@ static void part_of_another_codec(void)
 	end();
 }
 
+/* Where a track ends before its zero, nothing is missing up to there. */
+static void negative_positions(void)
+{
+	struct rtcp_binding b = binding(0xAAA, 1);
+
+	begin(2, false);
+	b.pos0 = b.first_pos = -1000000;
+	tell(1, &b);
+	for (unsigned seq = 1; seq < 60; seq++)
+		sound(0xAAA, PCM_PT, seq, 0);
+	CHECK(r.flows[0].announced && r.flows[0].end_pos < 0);
+	bye(1, 0xAAA);
+	pass(UNITS_NS_PER_S);
+	CHECK_EQ(used(), 0);
+	CHECK_EQ(r.flows[0].counts.gaps, 0);
+	end();
+}
+
 /* What is part of a track takes nobody's place when there is none for it. */
 static void no_place_for_a_part(void)
 {
@@ -429,6 +447,7 @@ int main(void)
 	CHECK_RUN(late_after_bye_alone);
 	CHECK_RUN(late_after_bye_part);
 	CHECK_RUN(part_of_another_codec);
+	CHECK_RUN(negative_positions);
 	CHECK_RUN(no_place_for_a_part);
 	CHECK_RUN(wild_timestamps);
 	return check_end();
