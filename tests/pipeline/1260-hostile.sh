@@ -220,12 +220,12 @@ newcomer_there()
 	capture -d 9s -c 1 -f s16 gen:sine >in.weir
 	for source in 127.0.0.1 many; do
 		hear rtp://127.0.0.1:5004
-		"$B/tests/hostile/flood" ssrc $source 127.0.0.1 5004 6 >/dev/null &
+		"$B/tests/hostile/flood" ssrc $source 127.0.0.1 5004 9 >/dev/null &
 		local flood=$!
 		wait_for 5 said filtered 10000
 		netsend -q --rtcp off rtp://127.0.0.1:5004 in.weir &
 		local start=$(date +%s%N)
-		wait_for 5 said received 20
+		wait_for 8 said received 20
 		echo "# heard after $((($(date +%s%N) - start) / 1000000)) ms in a flood from $source" >&3
 		kill $flood $!
 		wait $flood $! || :
