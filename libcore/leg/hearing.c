@@ -298,10 +298,9 @@ static enum err run_live(struct hearing *h)
 			break;
 		if ((e = listener_work(&h->listener, next_ns < end_ns ? next_ns : end_ns, h->has_link ? h->joined.fd : -1, take, h, &h->why)))
 			break;
-		now_ns = clock_now_ns();
-		if (!(e = run_due(h, now_ns)) && h->has_link)
+		if (!(e = run_due(h, h->listener.read_ns)) && h->has_link)
 			e = hearinglink_run(h);
-		count(h, now_ns);
+		count(h, clock_now_ns());
 	}
 	return e;
 }

@@ -110,7 +110,7 @@ enum err listener_add(struct listener *l, const struct url *u, unsigned number, 
 
 /*
  * After we were held up, everything that had come by begun_ns is read before anything is played, or it would be taken for missing.
- * But a flood leaves room for what is due.
+ * But a flood leaves room for what is due; and of what is more than can be read at once, what is due when the last of it came.
  */
 static enum err read_socket(struct listener *l, struct listener_socket *s, int64_t begun_ns, listener_take *take, void *user, struct err_why *why)
 {
@@ -130,6 +130,8 @@ static enum err read_socket(struct listener *l, struct listener_socket *s, int64
 		}
 		l->n_floods += dgramfilter_run(&s->filter, clock_now_ns());
 	} while (n == LISTENER_BATCH && ++times < most && l->batch.in[n - 1].arrival_ns < begun_ns);
+	if (times == most && !s->is_aside && !s->filter.is_on && l->batch.in[n - 1].arrival_ns < l->read_ns)
+		l->read_ns = l->batch.in[n - 1].arrival_ns;
 	return ERR_OK;
 }
 
@@ -163,7 +165,7 @@ enum err listener_work(struct listener *l, int64_t until_ns, int wake_fd, listen
 		wait_ns = 0;
 	struct timespec ts = { wait_ns / UNITS_NS_PER_S, wait_ns % UNITS_NS_PER_S };
 	int ready = ppoll(l->polled, n_polled, &ts, NULL);
-	int64_t begun_ns = clock_now_ns();
+	int64_t begun_ns = l->read_ns = clock_now_ns();
 	if (ready < 0 && errno != EINTR)
 		return err_sys(why, "poll");
 	if (ready > 0 && l->out_fd >= 0 && l->polled[n_polled - 1].revents & POLLERR)

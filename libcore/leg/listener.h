@@ -38,6 +38,7 @@ struct listener {
 	struct pollfd polled[LISTENER_MAX_SOCKETS + 2];
 	int out_fd;                      /* where all of it goes: listener_work() ends when nobody reads there; −1 none */
 	struct dgram_batch batch;
+	int64_t read_ns;                 /* all that came before has been handed out: only so far may be played */
 	struct dgramfilter_known known;  /* told by the owner, so that a flood of others does not keep them out */
 	uint64_t n_floods;               /* so far */
 	uint64_t seed;
@@ -58,7 +59,7 @@ enum err listener_add(struct listener *l, const struct url *u, unsigned number, 
 
 /*
  * Wait until something is there, a moment of CLOCK_MONOTONIC, a signal, or until wake_fd (−1 none) can be read; hand out
- * all that is there.  A flood of those who are not l->known is thrown away by the system (leg/dgramfilter.h).  Returns: ERR_OK, ERR_GONE: nobody reads out_fd any more, ERR_SYS with *why.  Role: io.
+ * all that is there, or, of more than LISTENER_MAX_BATCHES, so much: l->read_ns says.  A flood of those who are not l->known is thrown away by the system (leg/dgramfilter.h).  Returns: ERR_OK, ERR_GONE: nobody reads out_fd any more, ERR_SYS with *why.  Role: io.
  */
 enum err listener_work(struct listener *l, int64_t until_ns, int wake_fd, listener_take *take, void *user, struct err_why *why) WEIR_MUSTUSE;
 
