@@ -32,6 +32,7 @@ struct impair {
 	struct impairment_config network;
 	struct tracefile trace;
 	FILE *record;
+	struct sinkfile record_file;
 	struct pump pump;
 	struct degrade degrade;
 	struct stats stats;
@@ -170,7 +171,7 @@ static enum err open_traces(struct impair *self)
 	self->network.trace = self->trace.delays_ns;
 	self->network.n_trace = self->trace.n;
 	if (!e && w->record)
-		e = tracefile_create(&self->record, w->record, w->force, &self->why);
+		e = tracefile_create(&self->record, &self->record_file, w->record, w->force, &self->why);
 	return e;
 }
 
@@ -249,6 +250,8 @@ static void check_mode(struct impair *self, bool is_proxy)
 	const struct wishes *w = &self->wishes;
 	const char *wrong = NULL;
 
+	if (w->force && !w->record)
+		tool_usage(&self->tool, "--force", "nothing is overwritten without --record-trace");
 	if (is_proxy)
 		wrong = w->deadline.is_set ? "--deadline" : w->raw ? "--raw" : w->tracks.n ? "--track" : NULL;
 	else
@@ -316,7 +319,7 @@ int main(int argc, char **argv)
 		e = is_proxy ? run_proxy(self, argv[1], argv[2]) : run_stream(self, argc > 1 ? argv[1] : "-");
 	if (self->pump.why.reason[0])
 		self->why = self->pump.why;
-	if (self->record && (closed = tracefile_close(self->record, w->record, &self->why)) && (!e || e == ERR_CUT))
+	if (self->record && (closed = tracefile_close(self->record, &self->record_file, &self->why)) && (!e || e == ERR_CUT))
 		e = closed;
 	pump_release(&self->pump); /* its last line has the counters of the others */
 	degrade_release(&self->degrade);

@@ -93,6 +93,8 @@ static void check_usage(struct stage *s, int n_inputs)
 {
 	struct err_why why = { 0 };
 
+	if (s->force && !s->plot_path && !s->report_path)
+		tool_usage(&s->tool, "--force", "nothing is overwritten without --report or --plot");
 	if (s->silence)
 		parse_silence(s, s->silence);
 	for (unsigned i = 0; i < s->fail_above.n; i++)

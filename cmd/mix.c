@@ -157,7 +157,7 @@ static enum err measure(struct mix *s, char *const *names, unsigned n, double *m
 	struct mixer_options o = options_of(s);
 	struct mixer_counts unseen = { 0 };
 	const off_t stdin_at = lseek(STDIN_FILENO, 0, SEEK_CUR);
-	struct mixer_levels l;
+	struct mixlevels l;
 	double is_db;
 	enum err e;
 

@@ -23,6 +23,8 @@ static void choose_format(struct mux *self)
 	struct takes_options *o = &self->takes_options;
 	struct tool *t = &self->tool;
 
+	if (self->force && !self->output)
+		tool_usage(t, "--force", "nothing is overwritten without -o");
 	if (!self->output) {
 		if (self->format && self->format != SINK_WEIR)
 			tool_usage(t, "--format", "'%s' needs -o (-o - writes to stdout)", sink_format_name((enum sink_format)self->format));

@@ -47,6 +47,8 @@ int main(int argc, char **argv)
 	};
 
 	tool_begin(&tool, "netrecv", "[options] URL|FILE.sdp|--browse", "hear a network, and write its senders as tracks of a stream", options, &argc, &argv);
+	if (o.replace && !(browse ? found.folder : o.record_path))
+		tool_usage(&tool, "--force", "nothing is overwritten without %s", browse ? "--save" : "--record-trace");
 	if (browse) {
 		struct err_why why = { 0 };
 

@@ -42,8 +42,10 @@ static const char *sort_operands(struct tool *t, struct sending_options *o, char
 			tool_usage(t, operands[i], "goes to rtp://, srtp:// or weir://HOST:PORT");
 		if (!*u->host)
 			tool_usage(t, operands[i], "has no host to send to");
-		if (u->scheme == URL_WEIR)
+		if (u->scheme == URL_WEIR) {
+			o->weir_to[o->n_weir] = o->sender.n_urls;
 			o->weir[o->n_weir++] = *u;
+		}
 		agree(t, &o->sender, u, operands[i]);
 		o->sender.n_urls++;
 	}
@@ -168,6 +170,10 @@ int main(int argc, char **argv)
 	if (select_check(&o->wanted, &why))
 		tool_usage(&tool, why.thing, "%s", why.reason);
 	take_redundancy(&tool, to, redundancy);
+	if (with_key && !sdp_paths.n)
+		tool_usage(&tool, "--sdp-key", "nothing is written: --sdp FILE is missing");
+	if (replace && !sdp_paths.n)
+		tool_usage(&tool, "--force", "nothing is overwritten without --sdp");
 	take_files(&tool, o, &sdp_paths, with_key, replace);
 	take_key(&tool, o, key_path);
 

@@ -2,14 +2,17 @@
 
 #include "base/bytes.h"
 #include "base/units.h"
+#include "tool/tool.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#define HEAD_BYTES 24u /* of a pcap, before its first packet */
 #define TRACK 1
 #define TRACK_NAME "datagrams"
 #define LINK_ETHERNET 1u
@@ -29,39 +32,61 @@ static uint32_t number(const struct arrivals_in *a, const uint8_t *p)
 	return a->swapped ? __builtin_bswap32(v) : v;
 }
 
-/* Returns: ERR_END if it is no pcap. */
-static enum err open_pcap(struct arrivals_in *a, const char *path, struct err_why *why)
+/* What it begins with, as much as a pcap has of it. */
+static enum err read_head(int fd, const char *name, uint8_t head[static HEAD_BYTES], size_t *n_bytes, struct err_why *why)
 {
-	uint8_t head[24];
+	*n_bytes = 0;
+	while (*n_bytes < HEAD_BYTES) {
+		ssize_t n = read(fd, head + *n_bytes, HEAD_BYTES - *n_bytes);
 
-	if (!(a->file = fopen(path, "re")))
-		return err_sys(why, path);
-	if (fread(head, 1, sizeof(head), a->file) != sizeof(head))
-		return ERR_END;
+		if (n < 0 && errno == EINTR && !tool_stop)
+			continue;
+		if (n < 0)
+			return err_sys(why, name);
+		if (!n)
+			break;
+		*n_bytes += (size_t)n;
+	}
+	return ERR_OK;
+}
+
+static bool is_pcap(struct arrivals_in *a, const uint8_t *head, size_t n_bytes)
+{
 	uint32_t magic = get_le32(head);
+
 	a->swapped = magic == 0xD4C3B2A1u || magic == 0x4D3CB2A1u;
 	a->is_ns = magic == 0xA1B23C4Du || magic == 0x4D3CB2A1u;
-	if (!a->swapped && magic != 0xA1B2C3D4u && !a->is_ns)
-		return ERR_END;
-	a->is_pcap = true;
-	a->link_type = number(a, head + 20) & 0x0FFFFFFF;
-	return ERR_OK;
+	return n_bytes == HEAD_BYTES && (a->swapped || magic == 0xA1B2C3D4u || a->is_ns);
 }
 
 enum err arrivals_open(struct arrivals_in *a, const char *path, struct err_why *why)
 {
-	struct input_options o = { .streams_only = true };
-	enum err e = ERR_END;
+	struct input_options o = { .streams_only = true, .has_fd = true };
+	bool is_stdin = !strcmp(path, "-");
+	uint8_t head[HEAD_BYTES] = { 0 };
+	enum err e;
 
 	memset(a, 0, sizeof(*a));
-	snprintf(a->name, sizeof(a->name), "%s", path);
+	snprintf(a->name, sizeof(a->name), "%s", is_stdin ? "<stdin>" : path);
+	a->fd = is_stdin ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (!is_stdin && a->fd < 0)
+		return err_sys(why, path);
+	if (is_stdin && isatty(STDIN_FILENO))
+		return err_say(why, ERR_ARG, a->name, "is a terminal: there is no recording to read");
 	if (!(a->bytes = malloc(ARRIVALS_MAX_BYTES)))
 		return err_say(why, ERR_NOMEM, path, "%s", err_text(ERR_NOMEM));
-	if (strcmp(path, "-") && (e = open_pcap(a, path, why)) != ERR_END)
+	o.fd = is_stdin ? STDIN_FILENO : a->fd;
+	if ((e = read_head(o.fd, a->name, head, &o.head_bytes, why)))
 		return e;
-	if (a->file)
-		fclose(a->file);
-	a->file = NULL;
+	if (is_pcap(a, head, o.head_bytes)) {
+		a->is_pcap = true;
+		a->link_type = number(a, head + 20) & 0x0FFFFFFF;
+		if (!(a->file = is_stdin ? stdin : fdopen(a->fd, "r")))
+			return err_sys(why, path);
+		a->fd = -1;
+		return ERR_OK;
+	}
+	o.head = head;
 	if ((e = input_open(&a->in, path, &o, why)))
 		return e;
 	a->input_open = true;
@@ -70,12 +95,15 @@ enum err arrivals_open(struct arrivals_in *a, const char *path, struct err_why *
 
 void arrivals_close(struct arrivals_in *a)
 {
-	if (a->file)
+	if (a->file && a->file != stdin)
 		fclose(a->file);
 	if (a->input_open)
 		input_release(&a->in);
+	if (a->bytes && a->fd >= 0)
+		close(a->fd);
 	free(a->bytes);
 	memset(a, 0, sizeof(*a));
+	a->fd = -1;
 }
 
 /* ---- pcap ---- */
@@ -241,17 +269,20 @@ enum err arrivals_next(struct arrivals_in *a, struct arrivals_datagram *d, struc
 enum err arrivals_create(struct arrivals_out *a, const char *path, bool replace, int64_t start_ns, struct err_why *why)
 {
 	struct track t = { .id = TRACK, .kind = TRACK_DATA, .codec = TRACK_BYTES, .rate_num = 1000000, .rate_den = 1 };
+	struct sinkfile_args o = { .force = replace, .wait = true, .stdout_fd = -1, .stop = &tool_stop };
+	struct stat st;
 	enum err e;
 
 	memset(a, 0, sizeof(*a));
 	a->start_ns = start_ns;
-	a->fd = open(path, O_WRONLY | O_CREAT | (replace ? O_TRUNC : O_EXCL) | O_CLOEXEC, 0666);
-	if (a->fd < 0 && errno == EEXIST)
+	if (!strcmp(path, "-"))
+		return err_say(why, ERR_ARG, path, "is where the stream goes: name a file");
+	if (!replace && !lstat(path, &st) && S_ISREG(st.st_mode))
 		return err_say(why, ERR_ARG, path, "is there already: -y replaces it");
-	if (a->fd < 0)
-		return err_sys(why, path);
+	if ((e = sinkfile_open(&a->file, path, &o, why)))
+		return e == ERR_END ? err_say(why, ERR_SYS, path, "nobody came to read it") : e;
 	a->open = true;
-	if ((e = writer_open(&a->writer, a->fd, path, "netrecv", why)))
+	if ((e = writer_open(&a->writer, a->file.fd, path, "netrecv", why)))
 		return e;
 	if ((e = track_set_name(&t, TRACK_NAME)) || (e = writer_begin(&a->writer)) || (e = writer_announce(&a->writer, &t)))
 		*why = a->writer.why;
@@ -290,14 +321,22 @@ enum err arrivals_end(struct arrivals_out *a, struct err_why *why)
 		return ERR_OK;
 	if ((e = writer_end(&a->writer, PACKET_END_NORMAL)))
 		*why = a->writer.why;
+	else
+		e = sinkfile_close(&a->file, true, why);
 	return e;
 }
 
 void arrivals_release(struct arrivals_out *a)
 {
+	struct stat st;
+
 	if (!a->open)
 		return;
 	writer_release(&a->writer);
-	close(a->fd);
+	/* One that nothing was written to is not left lying about. */
+	if (a->file.fd >= 0 && a->file.is_part && !fstat(a->file.fd, &st) && !st.st_size)
+		sinkfile_discard(&a->file);
+	else
+		sinkfile_release(&a->file);
 	a->open = false;
 }

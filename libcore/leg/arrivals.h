@@ -13,6 +13,7 @@
 
 #include "base/units.h"
 #include "leg/dgram.h"
+#include "media/sinkfile.h"
 #include "tool/input.h"
 #include "wire/writer.h"
 
@@ -25,7 +26,8 @@
 struct arrivals_in {
 	bool is_pcap, swapped, is_ns, started;
 	uint32_t link_type;
-	FILE *file;                  /* pcap */
+	FILE *file;                  /* pcap; has fd then */
+	int fd;                      /* −1: not ours */
 	int64_t first_ns;            /* of a pcap's clock */
 	uint8_t *bytes;
 	struct input in;
@@ -44,6 +46,7 @@ struct arrivals_datagram {
 	size_t n_bytes;
 };
 
+/* A file, a FIFO, or "-".  Each byte of it is read once.  Returns: ERR_OK; ERR_SYS, ERR_ARG, ERR_NOMEM with *why.  Role: control, may wait. */
 enum err arrivals_open(struct arrivals_in *a, const char *path, struct err_why *why) WEIR_MUSTUSE;
 /* Returns: ERR_OK; ERR_END; ERR_FORMAT, ERR_SYS with *why. */
 enum err arrivals_next(struct arrivals_in *a, struct arrivals_datagram *d, struct err_why *why) WEIR_MUSTUSE;
@@ -53,12 +56,15 @@ void arrivals_close(struct arrivals_in *a);
 
 struct arrivals_out {
 	struct writer writer;
-	int fd;
+	struct sinkfile file;
 	int64_t start_ns;
 	bool open;
 };
 
-/* A new file; one that is there is only replaced if replace is set.  Role: control. */
+/*
+ * A new file, which stands as PATH.part until arrivals_end(); one that is there is only replaced if replace is set.  FIFOs and devices are
+ * written as they are.  Role: control.
+ */
 enum err arrivals_create(struct arrivals_out *a, const char *path, bool replace, int64_t start_ns, struct err_why *why) WEIR_MUSTUSE;
 enum err arrivals_write(struct arrivals_out *a, unsigned port, bool is_rtcp, const struct dgram_in *in) WEIR_MUSTUSE;
 enum err arrivals_end(struct arrivals_out *a, struct err_why *why) WEIR_MUSTUSE;

@@ -32,7 +32,7 @@ static bool has_ip6(void)
 	return true;
 }
 
-enum err dgram_resolve(struct dgram_addr *a, const char *host, uint16_t port, int family, struct err_why *why)
+enum err dgram_resolve_all(struct dgram_addr *a, unsigned room, unsigned *n, const char *host, uint16_t port, int family, struct err_why *why)
 {
 	struct addrinfo hints = { .ai_family = family, .ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICSERV }, *found = NULL;
 
@@ -44,6 +44,7 @@ enum err dgram_resolve(struct dgram_addr *a, const char *host, uint16_t port, in
 		a->n_bytes = family == AF_INET6 ? sizeof(a->ip6) : sizeof(a->ip4);
 		a->any.sa_family = (sa_family_t)family;
 		dgram_set_port(a, port);
+		*n = 1;
 		return ERR_OK;
 	}
 	int rc = getaddrinfo(host, NULL, &hints, &found);
@@ -53,15 +54,24 @@ enum err dgram_resolve(struct dgram_addr *a, const char *host, uint16_t port, in
 		return err_sys(why, host);
 	if (rc)
 		return err_say(why, rc == EAI_MEMORY ? ERR_NOMEM : ERR_PEER, host, "the name is not resolved: %s", gai_strerror(rc));
-	if (found->ai_addrlen > sizeof(a->ip6)) {
-		freeaddrinfo(found);
-		return err_say(why, ERR_PEER, host, "is not an internet address");
+	*n = 0;
+	for (const struct addrinfo *i = found; i && *n < room; i = i->ai_next) {
+		if (i->ai_addrlen > sizeof(a->ip6))
+			continue;
+		a[*n] = (struct dgram_addr){ .n_bytes = i->ai_addrlen };
+		memcpy(&a[*n].any, i->ai_addr, i->ai_addrlen);
+		dgram_set_port(&a[*n], port);
+		++*n;
 	}
-	a->n_bytes = found->ai_addrlen;
-	memcpy(&a->any, found->ai_addr, found->ai_addrlen);
 	freeaddrinfo(found);
-	dgram_set_port(a, port);
-	return ERR_OK;
+	return *n ? ERR_OK : err_say(why, ERR_PEER, host, "is not an internet address");
+}
+
+enum err dgram_resolve(struct dgram_addr *a, const char *host, uint16_t port, int family, struct err_why *why)
+{
+	unsigned n;
+
+	return dgram_resolve_all(a, 1, &n, host, port, family, why);
 }
 
 const char *dgram_text(const struct dgram_addr *a, char out[static DGRAM_TEXT_BYTES])

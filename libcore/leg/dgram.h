@@ -19,6 +19,7 @@
 #define DGRAM_MAX_BYTES 65507u
 #define DGRAM_MAX_BATCH 1024u    /* UIO_MAXIOV: what one sendmmsg(2) takes */
 #define DGRAM_TEXT_BYTES 96u
+#define DGRAM_MAX_ADDRS 16u      /* of a name, that are of interest */
 
 /* A socket address of either family. */
 struct dgram_addr {
@@ -60,6 +61,9 @@ struct dgram {
  * Returns: ERR_OK; ERR_PEER: "no such host".  Role: control.
  */
 enum err dgram_resolve(struct dgram_addr *a, const char *host, uint16_t port, int family, struct err_why *why) WEIR_MUSTUSE;
+
+/* The same, but up to `room` addresses, at least one, in the order in which they are to be tried (RFC 6724). */
+enum err dgram_resolve_all(struct dgram_addr *a, unsigned room, unsigned *n, const char *host, uint16_t port, int family, struct err_why *why) WEIR_MUSTUSE;
 
 /*
  * Open a socket bound to *local (port 0: a free one), or of a family only (n_bytes 0, any.sa_family set), and set what

@@ -1,5 +1,7 @@
 #include "leg/flow.h"
 
+#include "net/opustoc.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,7 +148,7 @@ static bool put_one(struct flow *f, bool flush)
 
 void flow_put(struct flow *f, const struct packet *in)
 {
-	if (f->packet_frames == 0)
+	if (f->packet_frames == 0 && in->dur <= OPUSTOC_MAX_FRAMES)
 		f->packet_frames = in->dur;
 	packer_put(&f->packer, in);
 	while (put_one(f, false))

@@ -46,6 +46,7 @@ struct hearing {
 		int64_t joined_ns;
 		bool has_sound;
 	} *peers;                         /* of the link, max_senders */
+	int64_t link_joined_ns;           /* its new tracks, counted against time */
 	bool has_link, is_ending;
 	struct receivernet from[RECEIVER_MAX_FROM];
 	uint16_t port_numbers[RECEIVER_MAX_PORTS]; /* UDP ports by the receiver's number, for captures */

@@ -6,15 +6,20 @@
 
 #include <stdlib.h>
 
+#define JOINS_AT_ONCE 1024u    /* tracks that come without a key: as many as a large stream has */
 #define WAIT_NS UNITS_NS_PER_S /* for the first sound of a sender */
 
 static uint16_t new_id(void *user, uint16_t theirs)
 {
 	struct hearing *h = user;
-	uint16_t id = receiverids_next(&h->receiver, theirs);
+	int64_t now_ns = clock_now_ns();
 
-	if (id)
-		receiverids_take(&h->receiver, id);
+	if (!receiverids_may(&h->receiver, &h->link_joined_ns, JOINS_AT_ONCE, now_ns)) {
+		receiver_say_rarely(&h->receiver, now_ns, "weir://", "a new track, and there were too many new ones lately: not taken");
+		return 0;
+	}
+	uint16_t id = receiverids_next(&h->receiver, theirs);
+	receiverids_take(&h->receiver, id);
 	return id;
 }
 
@@ -70,9 +75,10 @@ enum err hearinglink_open(struct hearing *h)
 		.max_senders = (unsigned)h->o.max_senders };
 	enum err e;
 
+	h->link_joined_ns = UNITS_UNKNOWN_NS;
 	const struct { const char *key; const atomic_uint_fast64_t *value; } keys[] = {
 		{ "data_packets", &h->link.counts.messages }, { "data_lost", &h->link.counts.lost }, { "links_connected", &h->link.counts.connects },
-		{ "links_broken", &h->link.counts.broken }, { "links_refused", &h->link.counts.refused },
+		{ "data_refused", &h->joined.counts.refused }, { "links_broken", &h->link.counts.broken }, { "links_refused", &h->link.counts.refused },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)

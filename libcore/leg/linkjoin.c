@@ -6,19 +6,26 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum record_kind { RECORD_JOIN = 1, RECORD_PACKET, RECORD_LEAVE };
+enum record_kind { RECORD_JOIN = 1, RECORD_PACKET, RECORD_LEAVE, RECORD_ASK };
+
+/* Where does this belong in time?  That is known now; or, this packet has no place and may go to the ring for nothing. */
+enum answer { ANSWER_PLACED = 1, ANSWER_PASS };
 
 /* Before what lies in the ring; then the packet, as on the wire. */
 struct record {
 	uint32_t kind, sender;
 	uint32_t n_bytes;             /* of the packet */
 	bool is_whole;
+	uint16_t track;               /* of RECORD_ASK, these three */
+	uint32_t session;
+	int64_t pos;
 	struct dgram_addr from;
 };
 
 #define POS_LIMIT (INT64_C(1) << 61) /* no reader takes a position beyond it, in either direction */
 
 #define HEAD_BYTES ((size_t)128)
+#define PLACES_BYTES (2 * (size_t)LINKRECV_MAX_SENDERS * HEAD_BYTES) /* kept free of packets, so that everybody can come and go */
 _Static_assert(sizeof(struct record) <= HEAD_BYTES, "the head of a record is larger than its place");
 
 static size_t record_bytes(const struct record *h)
@@ -54,6 +61,8 @@ static enum err on_join(void *user, unsigned sender, const struct dgram_addr *fr
 
 	if (!at)
 		return ERR_AGAIN;
+	l->senders[sender].session++;
+	l->senders[sender].has_asked = false;
 	commit(l, &h, at);
 	return ERR_OK;
 }
@@ -70,13 +79,37 @@ static enum err on_leave(void *user, unsigned sender, bool whole)
 	return ERR_OK;
 }
 
+/* Does the writing thread know where the sender's data belongs?  It is asked once a session, by its first packet; an answer wakes the link. */
+static bool is_placed(struct linkjoin *l, unsigned sender, const struct packet *p)
+{
+	struct linkjoin_sender *s = &l->senders[sender];
+	struct record h = { .kind = RECORD_ASK, .sender = sender, .track = p->track, .pos = p->pos, .session = s->session };
+	uint64_t answer = atomic_load(&s->answer), mine = (uint64_t)s->session << 2;
+	uint8_t *at;
+
+	if (!l->events.shift || !p->track || p->type == PACKET_TRACK || answer == (mine | ANSWER_PLACED))
+		return true;
+	if (s->has_asked && answer == (mine | ANSWER_PASS)) {
+		/* The next one asks anew. */
+		atomic_store(&s->answer, mine);
+		s->has_asked = false;
+		return true;
+	}
+	if (!s->has_asked && ring_room(&l->ring, &at) >= record_bytes(&h) + PLACES_BYTES) {
+		commit(l, &h, at);
+		s->has_asked = true;
+	}
+	return false;
+}
+
 static enum err on_packet(void *user, unsigned sender, const struct packet *p)
 {
 	struct linkjoin *l = user;
 	struct record h = { .kind = RECORD_PACKET, .sender = sender, .n_bytes = (uint32_t)packet_wire_bytes(p) };
 	uint8_t *at;
 
-	if (ring_room(&l->ring, &at) < record_bytes(&h) + 2 * (size_t)LINKRECV_MAX_SENDERS * HEAD_BYTES)
+	/* First the room: a packet that may pass does so at once. */
+	if (ring_room(&l->ring, &at) < record_bytes(&h) + PLACES_BYTES || !is_placed(l, sender, p))
 		return ERR_AGAIN;
 	memcpy(at + HEAD_BYTES, p->head, h.n_bytes);
 	commit(l, &h, at);
@@ -103,11 +136,13 @@ static struct linkjoin_track *add(struct linkjoin *l, unsigned sender, uint16_t 
 {
 	uint32_t place = l->free_tracks;
 
+	if (l->senders[sender].n_tracks == LINKJOIN_MAX_TRACKS)
+		return NULL;
 	if (place) {
 		l->free_tracks = l->tracks[place - 1].next;
 	} else {
 		if (l->n_tracks == l->tracks_room) {
-			struct linkjoin_track *more = l->n_tracks == LINKJOIN_MAX_TRACKS ? NULL : reallocarray(l->tracks, l->tracks_room + 64, sizeof(*more));
+			struct linkjoin_track *more = reallocarray(l->tracks, l->tracks_room + 64, sizeof(*more));
 
 			if (!more)
 				return NULL;
@@ -119,16 +154,8 @@ static struct linkjoin_track *add(struct linkjoin *l, unsigned sender, uint16_t 
 	struct linkjoin_track *t = &l->tracks[place - 1];
 	*t = (struct linkjoin_track){ .next = l->senders[sender].tracks, .theirs = theirs };
 	l->senders[sender].tracks = place;
+	l->senders[sender].n_tracks++;
 	return t;
-}
-
-static bool has_shift(struct linkjoin *l, unsigned sender, const struct linkjoin_track *t, int64_t pos)
-{
-	struct linkjoin_sender *s = &l->senders[sender];
-
-	if (!s->has_shift)
-		s->has_shift = !l->events.shift || l->events.shift(l->events.user, sender, units_to_ns(pos, t->rate_num, t->rate_den), &s->shift_ns);
-	return s->has_shift;
 }
 
 static int64_t shift_of(const struct linkjoin *l, unsigned sender, const struct linkjoin_track *t)
@@ -160,16 +187,16 @@ static enum err take_track(struct linkjoin *l, struct writer *out, unsigned send
 	enum err e = ERR_OK;
 
 	if (track_unpack(&a, p->payload, p->payload_bytes, &l->why)) {
-		l->counts.refused++;
+		atomic_fetch_add(&l->counts.refused, 1);
 		return ERR_OK;
 	}
 	a.id = p->track;
 	if (!is_sane(a.first_pos) || !is_sane(a.next_pos)) {
-		l->counts.refused++;
+		atomic_fetch_add(&l->counts.refused, 1);
 		goto out;
 	}
 	if (!t && !(t = add(l, sender, p->track))) {
-		l->counts.refused++;
+		atomic_fetch_add(&l->counts.refused, 1);
 		goto out;
 	}
 	t->rate_num = a.rate_num;
@@ -181,7 +208,7 @@ static enum err take_track(struct linkjoin *l, struct writer *out, unsigned send
 		goto out;
 	}
 	if (!t->ours && !(t->ours = l->events.new_id(l->events.user, p->track))) {
-		l->counts.refused++;
+		atomic_fetch_add(&l->counts.refused, 1);
 		goto out;
 	}
 	a.id = t->ours;
@@ -192,6 +219,51 @@ static enum err take_track(struct linkjoin *l, struct writer *out, unsigned send
 out:
 	track_release(&a);
 	return e;
+}
+
+/* Returns: where the data of a sender belongs can be found out from this, or it never has to be. */
+static bool has_place(const struct linkjoin_track *t, int64_t pos)
+{
+	return t && t->ours && !t->is_ended && is_sane(pos);
+}
+
+static void take_ask(struct linkjoin *l, const struct record *h)
+{
+	struct linkjoin_sender *s = &l->senders[h->sender];
+
+	s->asked_track = h->track;
+	s->asked_pos = h->pos;
+	s->asked_session = h->session;
+	s->is_asked = true;
+	l->n_asked++;
+}
+
+/* Returns: there was one. */
+static bool answer(struct linkjoin *l, unsigned sender)
+{
+	struct linkjoin_sender *s = &l->senders[sender];
+	const struct linkjoin_track *t = find(l, sender, s->asked_track);
+	uint64_t text = ANSWER_PASS;
+
+	if (has_place(t, s->asked_pos)) {
+		if (!l->events.shift(l->events.user, sender, units_to_ns(s->asked_pos, t->rate_num, t->rate_den), &s->shift_ns))
+			return false;
+		s->has_shift = true;
+		text = ANSWER_PLACED;
+	}
+	s->is_asked = false;
+	l->n_asked--;
+	atomic_store(&s->answer, (uint64_t)s->asked_session << 2 | text);
+	return true;
+}
+
+static bool answer_all(struct linkjoin *l)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < l->max_senders && l->n_asked; i++)
+		any |= l->senders[i].is_asked && answer(l, i);
+	return any;
 }
 
 static enum err take_packet(struct linkjoin *l, struct writer *out, unsigned sender, uint8_t *bytes, size_t n_bytes)
@@ -207,15 +279,13 @@ static enum err take_packet(struct linkjoin *l, struct writer *out, unsigned sen
 	t = find(l, sender, p.track);
 	if (!t || !t->ours || t->is_ended)
 		return ERR_OK;
-	if (!is_sane(p.pos) || (p.type == PACKET_DATA && (uint64_t)p.object_offset_bytes + p.payload_bytes > p.object_bytes)) {
-		l->counts.refused++;
+	if (!is_sane(p.pos) || (l->events.shift && !l->senders[sender].has_shift) || (p.type == PACKET_DATA && (uint64_t)p.object_offset_bytes + p.payload_bytes > p.object_bytes)) {
+		atomic_fetch_add(&l->counts.refused, 1);
 		return ERR_OK;
 	}
-	if (!has_shift(l, sender, t, p.pos))
-		return ERR_AGAIN;
 	p.track = t->ours;
 	if (__builtin_add_overflow(p.pos, shift_of(l, sender, t), &p.pos) || !is_sane(p.pos)) {
-		l->counts.refused++;
+		atomic_fetch_add(&l->counts.refused, 1);
 		return ERR_OK;
 	}
 	l->counts.packets++;
@@ -249,7 +319,10 @@ static enum err take_leave(struct linkjoin *l, struct writer *out, unsigned send
 		*t = (struct linkjoin_track){ .next = l->free_tracks };
 		l->free_tracks = place;
 	}
-	l->senders[sender].has_shift = false;
+	l->n_asked -= l->senders[sender].is_asked;
+	l->senders[sender].is_asked = l->senders[sender].has_shift = false;
+	l->senders[sender].shift_ns = 0;
+	l->senders[sender].n_tracks = 0;
 	if (l->events.leave)
 		l->events.leave(l->events.user, sender, whole);
 	return e;
@@ -276,15 +349,13 @@ enum err linkjoin_work(struct linkjoin *l, struct writer *out, bool *taken)
 			l->events.join(l->events.user, h.sender, &h.from);
 		else if (h.kind == RECORD_LEAVE)
 			e = take_leave(l, out, h.sender, h.is_whole);
-		if (e == ERR_AGAIN)
-			break; /* its place is not known yet: it stays, and those behind it */
+		else if (h.kind == RECORD_ASK)
+			take_ask(l, &h);
 		done += record_bytes(&h);
 	}
-	if (e == ERR_AGAIN)
-		e = ERR_OK;
+	*taken = answer_all(l) || done;
 	if (!done)
 		return e;
-	*taken = true;
 	/* What was forwarded lies in the ring until it is written. */
 	if (!e)
 		e = writer_flush(out);

@@ -2,7 +2,8 @@
  * What weir:// senders bring beside their sound, on its way from the link's thread to the thread that writes.
  *
  * The link's thread copies each packet into a ring, once; the writing thread forwards it from where it lies there, under a
- * track of our own stream.  A full ring holds back the senders, never the sound.
+ * track of our own stream.  A full ring holds back the senders, never the sound.  Where a sender's data belongs in time is asked
+ * before the first of it is taken into the ring: one that has to wait for that waits alone.
  */
 #ifndef LEG_LINKJOIN_H
 #define LEG_LINKJOIN_H
@@ -13,7 +14,7 @@
 #include "wire/writer.h"
 
 #define LINKJOIN_RING_BYTES ((size_t)1 << 20)
-#define LINKJOIN_MAX_TRACKS 4096u
+#define LINKJOIN_MAX_TRACKS 4096u /* of a sender */
 
 /* Called by the writing thread. */
 struct linkjoin_events {
@@ -26,7 +27,7 @@ struct linkjoin_events {
 	uint16_t (*new_id)(void *user, uint16_t theirs);
 	/*
 	 * The sender's first position on a track, and what is to be added to all of its times: nanoseconds.  NULL: positions stay.
-	 * Returns: false: that is not known yet, and the packet waits.
+	 * Returns: false: that is not known yet, and the sender waits.
 	 */
 	bool (*shift)(void *user, unsigned sender, int64_t pos_ns, int64_t *shift_ns);
 };
@@ -39,7 +40,8 @@ struct linkjoin_track {
 };
 
 struct linkjoin_counts {
-	uint64_t packets, bytes, tracks, refused;
+	uint64_t packets, bytes, tracks;
+	atomic_uint_fast64_t refused; /* announcements and packets that a stream cannot have, or that were too many */
 };
 
 struct linkjoin {
@@ -51,10 +53,21 @@ struct linkjoin {
 	unsigned n_tracks, tracks_room;
 	uint32_t free_tracks;         /* place + 1 */
 	struct linkjoin_sender {
+		/* the writing thread's */
 		uint32_t tracks;      /* place + 1 of the first */
-		bool has_shift;
+		unsigned n_tracks;
+		bool has_shift, is_asked;
 		int64_t shift_ns;
+		uint16_t asked_track;
+		int64_t asked_pos;
+		uint32_t asked_session;
+		/* the link's */
+		uint32_t session;     /* of those that had this place: which one */
+		bool has_asked;
+		/* from one to the other: the session it is for, and what is answered */
+		atomic_uint_fast64_t answer;
 	} *senders;                   /* max_senders */
+	unsigned n_asked;
 	unsigned max_senders;
 	struct err_why why;
 };

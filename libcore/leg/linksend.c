@@ -19,6 +19,7 @@
 #define FIRST_PAUSE_NS 50000000LL
 #define MAX_PAUSE_NS 2000000000LL
 #define LOOK_NS 100000000LL      /* the thread looks up at least so often */
+#define NEXT_ADDRESS_NS UNITS_NS_PER_S /* one that does not answer: another may */
 #define MAX_PIECES 64u
 
 static void post(int fd)
@@ -37,26 +38,44 @@ static void say(struct linksend *l, const char *text)
 	pthread_mutex_unlock(&l->lock);
 }
 
+static void tell_peer(struct linksend *l)
+{
+	pthread_mutex_lock(&l->lock);
+	l->peer = l->addrs.to[l->addrs.at];
+	atomic_store(&l->has_peer, true);
+	pthread_mutex_unlock(&l->lock);
+}
+
 /* ---- the connection ---- */
 
 static void go_away(struct linksend *l, const char *reason)
 {
+	int64_t now_ns = clock_now_ns();
+	bool pauses = true;
+
 	if (l->connecting_fd >= 0)
 		close(l->connecting_fd);
 	l->connecting_fd = -1;
+	if (l->step == LINKSEND_OPEN)
+		linkaddrs_lost(&l->addrs, now_ns);
+	else
+		pauses = linkaddrs_failed(&l->addrs, now_ns);
 	if (l->step >= LINKSEND_GREETING) {
 		char text[256];
 
 		link_end(&l->link);
 		snprintf(text, sizeof(text), "%s; connecting again", reason);
 		say(l, text);
-	} else if (!l->is_refused_said) {
+	} else if (!l->is_refused_said && pauses) {
 		l->is_refused_said = true;
 		say(l, reason);
 	}
 	atomic_store(&l->counts.connected, 0);
 	l->step = LINKSEND_AWAY;
-	l->try_at_ns = clock_now_ns() + l->pause_ns;
+	l->try_at_ns = now_ns;
+	if (!pauses)
+		return;
+	l->try_at_ns += l->pause_ns;
 	l->pause_ns = l->pause_ns * 2 < MAX_PAUSE_NS ? l->pause_ns * 2 : MAX_PAUSE_NS;
 }
 
@@ -77,12 +96,14 @@ static void begin_link(struct linksend *l, int64_t now_ns)
 
 static void try_connect(struct linksend *l, int64_t now_ns)
 {
-	l->connecting_fd = socket(l->to.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	const struct dgram_addr *to = linkaddrs_now(&l->addrs);
+
+	l->connecting_fd = socket(to->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	l->step = LINKSEND_CONNECTING;
-	if (l->connecting_fd < 0 || (connect(l->connecting_fd, &l->to.any, l->to.n_bytes) && errno != EINPROGRESS))
+	if (l->connecting_fd < 0 || (connect(l->connecting_fd, &to->any, to->n_bytes) && errno != EINPROGRESS))
 		go_away(l, dgram_reason(errno));
 	else
-		l->try_at_ns = now_ns + LINK_SILENCE_NS;
+		l->try_at_ns = now_ns + (l->addrs.n > 1 ? NEXT_ADDRESS_NS : LINK_SILENCE_NS);
 }
 
 static void end_connect(struct linksend *l, int64_t now_ns, short revents)
@@ -155,6 +176,7 @@ static enum err take_control(struct linksend *l, const struct link_control *c, i
 		l->step = LINKSEND_OPEN;
 		l->greetings = 0;
 		l->pause_ns = FIRST_PAUSE_NS;
+		tell_peer(l);
 		say(l, atomic_load(&l->counts.connects) ? "connected again" : "connected");
 		atomic_fetch_add(&l->counts.connects, 1);
 		atomic_store(&l->counts.connected, 1);
@@ -358,9 +380,12 @@ enum err linksend_open(struct linksend *l, const struct linksend_options *o, str
 	l->connecting_fd = l->wake_fd = l->room_fd = l->link.fd = -1;
 	l->pause_ns = FIRST_PAUSE_NS;
 	pthread_mutex_init(&l->lock, NULL);
-	if ((e = dgram_resolve(&l->to, o->host, o->port, AF_UNSPEC, why)))
+	if ((e = linkaddrs_open(&l->addrs, o->host, o->port, o->resolve, why)))
 		return e;
-	dgram_text(&l->to, l->name);
+	if (l->addrs.n == 1)
+		dgram_text(&l->addrs.to[0], l->name);
+	else
+		snprintf(l->name, sizeof(l->name), "%.80s:%u", o->host, o->port);
 	if ((e = secret_random(l->session, sizeof(l->session))))
 		return err_say(why, e, l->name, "the random numbers of the system cannot be had");
 	if ((e = replay_init(&l->replay, o->room_bytes ? o->room_bytes : DEFAULT_ROOM_BYTES, o->max_messages ? o->max_messages : DEFAULT_MESSAGES, why)))
@@ -383,6 +408,7 @@ void linksend_release(struct linksend *l)
 	if (l->is_running)
 		pthread_join(l->thread, NULL);
 	link_end(&l->link);
+	linkaddrs_release(&l->addrs);
 	if (l->connecting_fd >= 0)
 		close(l->connecting_fd);
 	if (l->wake_fd >= 0)
@@ -508,6 +534,16 @@ bool linksend_news(struct linksend *l, char out[static 256])
 		return false;
 	pthread_mutex_lock(&l->lock);
 	memcpy(out, l->news, sizeof(l->news));
+	pthread_mutex_unlock(&l->lock);
+	return true;
+}
+
+bool linksend_peer(struct linksend *l, struct dgram_addr *peer)
+{
+	if (!atomic_exchange(&l->has_peer, false))
+		return false;
+	pthread_mutex_lock(&l->lock);
+	*peer = l->peer;
 	pthread_mutex_unlock(&l->lock);
 	return true;
 }

@@ -12,12 +12,13 @@
 #include "net/replay.h"
 #include "leg/dgram.h"
 #include "leg/link.h"
+#include "leg/linkaddrs.h"
 
 #include <pthread.h>
 #include <signal.h>
 
 struct linksend_options {
-	const char *host;
+	const char *host;         /* must outlive it: it is looked up again */
 	uint16_t port;
 	const uint8_t *psk;       /* 32 bytes of a sealed link; NULL plain.  Must outlive it */
 	size_t room_bytes;        /* kept until acknowledged; 0: 4 MiB */
@@ -28,6 +29,7 @@ struct linksend_options {
 	 */
 	void (*refresh)(void *user, uint16_t track, uint8_t *payload, size_t n_bytes);
 	void *user;
+	linkaddrs_resolve *resolve; /* NULL: the system's */
 };
 
 /* Written by the link's thread, read by anybody. */
@@ -44,7 +46,6 @@ struct linksend_announcement {
 struct linksend {
 	struct linksend_options options;
 	struct linksend_counts counts;
-	struct dgram_addr to;
 	char name[DGRAM_TEXT_BYTES];
 	struct replay replay;
 	uint8_t session[LINK_SESSION_BYTES];
@@ -52,13 +53,15 @@ struct linksend {
 	int wake_fd;
 	pthread_t thread;
 	bool is_running;
-	atomic_bool quit, is_asleep, is_done, has_news;
-	/* under lock: announcements, news */
+	atomic_bool quit, is_asleep, is_done, has_news, has_peer;
+	/* under lock: announcements, news, peer */
 	pthread_mutex_t lock;
 	struct linksend_announcement *announcements;
 	unsigned n_announcements, announcements_room;
 	char news[256];
+	struct dgram_addr peer;
 	/* the thread's */
+	struct linkaddrs addrs;
 	struct link link;
 	enum { LINKSEND_AWAY, LINKSEND_CONNECTING, LINKSEND_GREETING, LINKSEND_OPEN, LINKSEND_OVER } step;
 	int connecting_fd;
@@ -91,6 +94,9 @@ void linksend_wait(struct linksend *l, int64_t limit_ns);
 
 /* Something a person should hear about the connection, once each.  Returns: false: nothing new. */
 bool linksend_news(struct linksend *l, char out[static 256]);
+
+/* Where it is connected to, once for each connection.  Returns: false: that is as before. */
+bool linksend_peer(struct linksend *l, struct dgram_addr *peer);
 
 /*
  * The stream's END was put: wait until the other side has all.  Gives up when nothing was acknowledged for limit_ns, or at *stop.

@@ -9,8 +9,7 @@
 
 #define QUIET_NS (UNITS_NS_PER_S / 10)     /* a sender silent for so long may have begun anew under another SSRC */
 #define LEFT_NS (UNITS_NS_PER_S / 4)       /* what comes so soon after a BYE was overtaken by it */
-#define JOIN_NS UNITS_NS_PER_S             /* a new track costs so much, in the long run: ids are 16 bits, and each is remembered */
-#define JOINS_AT_ONCE 64u                  /* and two for each of max_senders */
+#define JOINS_AT_ONCE 64u                  /* new tracks, and two for each of max_senders */
 
 static unsigned slot_of(const struct receiver *r, uint32_t ssrc)
 {
@@ -52,6 +51,8 @@ void receiverflows_free(struct receiver *r, struct netflow *f, int64_t now_ns)
 		r->left[r->n_left++ % RECEIVER_N_LEFT] = (struct receiver_left){ f->ssrc, now_ns, f->from };
 	receivercount_add(&r->ended, f);
 	f->used = false;
+	if (!f->announced && !f->joint)
+		receiverids_give_back(r, f->id);
 	if (r->o.srtp && !f->is_joint)
 		srtp_session_forget(r->o.srtp, f->ssrc);
 	receiverflows_index(r);
@@ -97,18 +98,7 @@ static struct netflow *place_for(struct receiver *r, bool is_joint)
 /* Senders that come and go, or one who seems to be many, do not fill the stream with tracks. */
 static bool may_join(struct receiver *r, int64_t now_ns)
 {
-	int64_t most_ns = JOIN_NS * (int64_t)(JOINS_AT_ONCE + 2 * r->o.max_senders);
-
-	if (r->next_id >= PACKET_MAX_TRACK)
-		return false;
-	if (r->o.srtp)
-		return true;
-	if (r->joined_ns < now_ns - most_ns)
-		r->joined_ns = now_ns - most_ns;
-	if (r->joined_ns + JOIN_NS > now_ns)
-		return false;
-	r->joined_ns += JOIN_NS;
-	return true;
+	return receiverids_may(r, &r->joined_ns, JOINS_AT_ONCE + 2 * r->o.max_senders, now_ns);
 }
 
 /* ---- a track that is split ---- */

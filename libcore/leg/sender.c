@@ -50,19 +50,20 @@ static enum err socket_for(struct sender *s, struct sender_to *to, struct err_wh
 	};
 	enum err e;
 
-	for (unsigned i = 0; i < s->n_to; i++) {
-		const struct sender_to *other = &s->to[i];
-		if (other->addr.any.sa_family == to->addr.any.sa_family && !strcmp(iface_of(s, &other->url), o.iface) && ttl_of(s, &other->url) == o.ttl) {
-			to->socket = other->socket;
+	for (unsigned i = 0; i < s->n_sockets; i++) {
+		if (s->sockets[i].family == to->addr.any.sa_family && !strcmp(s->ways[i].iface, o.iface) && s->ways[i].ttl == o.ttl) {
+			to->socket = i;
 			return ERR_OK;
 		}
 	}
+	if (s->n_sockets == SENDER_MAX_URLS)
+		return err_say(why, ERR_LIMIT, "sockets", "more than %u", SENDER_MAX_URLS);
 	struct dgram_addr any = { .n_bytes = to->addr.n_bytes };
 	any.any.sa_family = to->addr.any.sa_family;
 	to->socket = s->n_sockets;
 	if ((e = dgram_open(&s->sockets[s->n_sockets], &any, &o, why)))
 		return e;
-	s->n_sockets++;
+	s->ways[s->n_sockets++] = (struct sender_way){ o.iface, o.ttl };
 	return dgram_outbox_init(&s->outboxes[to->socket], DGRAM_MAX_BATCH, why);
 }
 
@@ -87,14 +88,21 @@ static enum err try_route(struct sender *s, struct sender_to *to, struct err_why
 static enum err open_to(struct sender *s, const struct url *u, struct err_why *why)
 {
 	struct sender_to *to = &s->to[s->n_to];
+	struct dgram_addr found[DGRAM_MAX_ADDRS];
+	unsigned n;
 	enum err e;
 
 	to->url = *u;
 	to->is_secure = u->scheme == URL_SRTP;
-	if ((e = dgram_resolve(&to->addr, u->host, u->port, AF_UNSPEC, why)))
+	if ((e = dgram_resolve_all(found, DGRAM_MAX_ADDRS, &n, u->host, u->port, AF_UNSPEC, why)))
 		return e;
+	/* The first that there is a way to. */
+	for (unsigned i = 0; i < n && (!i || e); i++) {
+		to->addr = found[i];
+		e = try_route(s, to, why);
+	}
 	dgram_text(&to->addr, to->name);
-	if ((e = try_route(s, to, why)) || (e = socket_for(s, to, why)))
+	if (e || (e = socket_for(s, to, why)))
 		return e;
 	s->any_secure |= to->is_secure;
 	s->any_plain |= !to->is_secure;
@@ -268,6 +276,23 @@ static void set_addrs(struct sender *s, unsigned flow)
 	}
 }
 
+void sender_redirect(struct sender *s, unsigned to, const struct dgram_addr *addr)
+{
+	struct sender_to *old = &s->to[to], new = *old;
+	struct err_why why;
+
+	if (dgram_same(&old->addr, addr))
+		return;
+	new.addr = *addr;
+	new.is_said = false;
+	dgram_text(&new.addr, new.name);
+	if (try_route(s, &new, &why) || socket_for(s, &new, &why))
+		return;
+	*old = new;
+	for (unsigned i = 0; i < s->n_flows; i++)
+		set_addrs(s, i);
+}
+
 static void retire(struct sender *s, struct flow *f)
 {
 	double position_s = units_to_s((int64_t)f->sent_frames, f->rate_hz, 1);
@@ -275,6 +300,7 @@ static void retire(struct sender *s, struct flow *f)
 	s->gone.frames += f->sent_frames;
 	s->gone.packets += f->sent_packets;
 	s->gone.refused += f->packer.n_refused;
+	s->gone.skipped += f->packer.n_skipped;
 	s->gone.clipped += f->packer.clipped_samples;
 	s->gone.copies += f->history.n_copies;
 	if (position_s > s->gone.position_s)
@@ -400,7 +426,7 @@ static void begin(struct sender *s, const struct flow *f, int64_t pos)
 
 enum err sender_take(struct sender *s, const struct packet *k)
 {
-	uint64_t refused = s->gone.refused, clipped = s->gone.clipped, copies = s->gone.copies;
+	uint64_t refused = s->gone.refused, skipped = s->gone.skipped, clipped = s->gone.clipped, copies = s->gone.copies;
 
 	if (k->type != PACKET_DATA && k->type != PACKET_GAP)
 		return ERR_OK;
@@ -420,10 +446,12 @@ enum err sender_take(struct sender *s, const struct packet *k)
 				flow_flush(f);
 		}
 		refused += f->packer.n_refused;
+		skipped += f->packer.n_skipped;
 		clipped += f->packer.clipped_samples;
 		copies += f->history.n_copies;
 	}
 	stats_set(&s->refused, refused);
+	stats_set(&s->skipped, skipped);
 	stats_set(&s->clipped, clipped);
 	stats_set(&s->redundant_copies, copies);
 	return ERR_OK;

@@ -81,12 +81,16 @@ struct sender {
 	bool any_plain, any_secure;
 	struct dgram sockets[SENDER_MAX_URLS];
 	struct dgram_outbox outboxes[SENDER_MAX_URLS];
+	struct sender_way {              /* how each socket's datagrams leave */
+		const char *iface;
+		int ttl;
+	} ways[SENDER_MAX_URLS];
 	unsigned n_sockets;
 	struct flow **flows;             /* SENDER_MAX_FLOWS places */
 	unsigned n_flows;
 	unsigned n_begun;                /* flows that there ever were: places of those that have left are used again */
 	struct sender_gone {             /* what those had sent */
-		uint64_t frames, packets, refused, clipped, copies;
+		uint64_t frames, packets, refused, skipped, clipped, copies;
 		double position_s;
 	} gone;
 	struct dgram_addr *addrs;        /* flow · SENDER_MAX_URLS + destination; then the same for RTCP */
@@ -119,7 +123,7 @@ struct sender {
 	uint32_t rs_ts;
 	/* totals, read by the printer of stats */
 	atomic_uint_fast64_t sent_datagrams, sent_bytes, send_errors, repair_datagrams, redundant_copies, red_level;
-	atomic_uint_fast64_t rtcp_in, n_reporting, n_gone, peer_lost, peer_jitter_us, round_trip_us, refused, clipped;
+	atomic_uint_fast64_t rtcp_in, n_reporting, n_gone, peer_lost, peer_jitter_us, round_trip_us, refused, skipped, clipped;
 };
 
 /*
@@ -128,6 +132,12 @@ struct sender {
  */
 enum err sender_open(struct sender *s, const struct sender_options *o, struct tool *t, struct stats *stats, struct err_why *why) WEIR_MUSTUSE;
 void sender_release(struct sender *s);
+
+/*
+ * Destination number `to` turned out to be at that address of several that its name has: its datagrams go there from now on.  Where there is
+ * no way there they go on as before.  Role: io.
+ */
+void sender_redirect(struct sender *s, unsigned to, const struct dgram_addr *addr);
 
 /*
  * A track is announced: its flows are made, or those of a track that changed end and new ones are made.

@@ -149,6 +149,18 @@ static enum err wait(struct sending *s, int64_t next_ns)
 	return input_fill(&s->in);
 }
 
+/* The sound goes where the link found somebody. */
+static void follow_links(struct sending *s)
+{
+	struct dgram_addr peer;
+
+	linkout_work(&s->links);
+	for (unsigned i = 0; i < s->links.n_to; i++) {
+		if (linksend_peer(&s->links.to[i].send, &peer))
+			sender_redirect(&s->sender, s->o.weir_to[i], &peer);
+	}
+}
+
 static enum err run_all(struct sending *s)
 {
 	enum err e;
@@ -158,8 +170,7 @@ static enum err run_all(struct sending *s)
 			return e;
 		int64_t next_ns = sender_work(&s->sender), announce_ns = announce_work(&s->announce, clock_now_ns());
 		count(s);
-		if (s->o.n_weir)
-			linkout_work(&s->links);
+		follow_links(s);
 		if (tool_stop || (s->over && sender_is_empty(&s->sender)))
 			return ERR_OK;
 		/* What waits for room has it now, when nothing else is left to send. */
@@ -226,6 +237,7 @@ static void begin_counting(struct sending *s)
 		{ "rtcp_in", &s->sender.rtcp_in }, { "receivers", &s->sender.n_reporting }, { "receivers_gone", &s->sender.n_gone },
 		{ "peer_lost", &s->sender.peer_lost }, { "peer_jitter_us", &s->sender.peer_jitter_us },
 		{ "round_trip_us", &s->sender.round_trip_us }, { "refused_packets", &s->sender.refused },
+		{ "skipped_holes", &s->sender.skipped },
 		{ "clipped_samples", &s->sender.clipped },
 	};
 

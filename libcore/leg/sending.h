@@ -16,6 +16,7 @@
 struct sending_options {
 	struct sender_options sender;              /* the destinations, and how they are sent to */
 	struct url weir[SENDER_MAX_URLS];          /* those of the destinations that are weir:// */
+	unsigned weir_to[SENDER_MAX_URLS];         /* which of the destinations each is */
 	unsigned n_weir;
 	struct opt_list wanted;                    /* tracks; none named: all */
 	struct sessionfile files[SENDER_MAX_URLS]; /* session descriptions to write */

@@ -6,6 +6,7 @@
 #include "net/impairment.h"
 #include "net/rtp.h"
 #include "leg/arrivals.h"
+#include "tool/tool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -173,19 +174,25 @@ void tracefile_release(struct tracefile *t)
 	*t = (struct tracefile){ 0 };
 }
 
-enum err tracefile_create(FILE **f, const char *path, bool force, struct err_why *why)
+enum err tracefile_create(FILE **f, struct sinkfile *file, const char *path, bool force, struct err_why *why)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (force ? O_TRUNC : O_EXCL), 0666);
+	struct sinkfile_args o = { .force = force, .wait = true, .stdout_fd = -1, .stop = &tool_stop };
+	enum err e;
+	int fd;
 
 	*f = NULL;
-	if (fd < 0 && errno == EEXIST)
-		return err_say(why, ERR_SYS, path, "exists; -y overwrites it");
-	if (fd < 0)
-		return err_sys(why, path);
-	*f = fdopen(fd, "w");
+	if (!strcmp(path, "-"))
+		return err_say(why, ERR_ARG, path, "is where the stream goes: name a file");
+	if ((e = sinkfile_open(file, path, &o, why)))
+		return e == ERR_END ? err_say(why, ERR_SYS, path, "nobody came to read it") : e;
+	fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+	*f = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!*f) {
-		close(fd);
-		return err_sys(why, path);
+		err_sys(why, path);
+		if (fd >= 0)
+			close(fd);
+		sinkfile_discard(file);
+		return ERR_SYS;
 	}
 	fputs("# the delay of each packet, in the order they set out; made by weir impair\n", *f);
 	return ERR_OK;
@@ -202,17 +209,22 @@ void tracefile_write(FILE *f, int64_t delay_ns)
 	fprintf(f, "%" PRId64 ".%06" PRId64 "ms\n", delay_ns / 1000000, delay_ns % 1000000);
 }
 
-enum err tracefile_close(FILE *f, const char *path, struct err_why *why)
+enum err tracefile_close(FILE *f, struct sinkfile *file, struct err_why *why)
 {
 	bool failed = fflush(f) || ferror(f);
 	int saved = errno;
+	enum err e;
 
 	if (fclose(f) && !failed) {
 		failed = true;
 		saved = errno;
 	}
-	if (!failed)
-		return ERR_OK;
-	errno = saved;
-	return err_sys(why, path);
+	if (failed) {
+		errno = saved;
+		e = err_sys(why, sinkfile_place(file));
+	} else {
+		e = sinkfile_close(file, true, why);
+	}
+	sinkfile_release(file);
+	return e;
 }

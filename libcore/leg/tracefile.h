@@ -6,11 +6,8 @@
 #ifndef LEG_TRACEFILE_H
 #define LEG_TRACEFILE_H
 
-#include "base/err.h"
+#include "media/sinkfile.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #define TRACEFILE_MAX_PACKETS 10000000u
@@ -27,11 +24,14 @@ struct tracefile {
 enum err tracefile_read(struct tracefile *t, const char *path, struct err_why *why) WEIR_MUSTUSE;
 void tracefile_release(struct tracefile *t);
 
-/* Open one to write, with its first lines; refuses a file that is there unless force.  Returns: ERR_OK, ERR_SYS. */
-enum err tracefile_create(FILE **f, const char *path, bool force, struct err_why *why) WEIR_MUSTUSE;
+/*
+ * Open one to write, with its first lines; it stands as PATH.part until tracefile_close().  Refuses a file that is there unless force.
+ * *file is zero.  Returns: ERR_OK, ERR_SYS, ERR_ARG.
+ */
+enum err tracefile_create(FILE **f, struct sinkfile *file, const char *path, bool force, struct err_why *why) WEIR_MUSTUSE;
 /* A line of it: a delay, or IMPAIRMENT_LOST. */
 void tracefile_write(FILE *f, int64_t delay_ns);
-/* Everything has been written?  Closes it.  Returns: ERR_OK, ERR_SYS. */
-enum err tracefile_close(FILE *f, const char *path, struct err_why *why) WEIR_MUSTUSE;
+/* Everything has been written?  Closes it, and gives it its name.  Returns: ERR_OK, ERR_SYS: PATH.part stays. */
+enum err tracefile_close(FILE *f, struct sinkfile *file, struct err_why *why) WEIR_MUSTUSE;
 
 #endif

@@ -13,6 +13,7 @@ struct flacpack {
 	FLAC__StreamEncoder *encoder;
 	enum sample sample;
 	unsigned channels, frame_bytes;
+	uint32_t rate_hz;
 	int32_t *work;
 	uint8_t info[FLACPACK_INFO_BYTES];
 	bool has_info, has_pos, ended, closing;
@@ -50,14 +51,13 @@ bool flacpack_takes(const struct track *t)
 	return track_is_pcm(t) && whole && t->channels >= 1 && t->channels <= 8 && track_rate_hz(t) <= 1048575;
 }
 
-static bool set_up(struct flacpack *f, const struct track *t)
+static bool set_up(struct flacpack *f)
 {
 	unsigned bits = f->sample == SAMPLE_S16 ? 16 : f->sample == SAMPLE_S32 ? 32 : 24;
-	uint32_t rate_hz = track_rate_hz(t);
 
 	return FLAC__stream_encoder_set_channels(f->encoder, f->channels) && FLAC__stream_encoder_set_bits_per_sample(f->encoder, bits) &&
-		FLAC__stream_encoder_set_sample_rate(f->encoder, rate_hz) &&
-		FLAC__stream_encoder_set_streamable_subset(f->encoder, FLAC__format_sample_rate_is_subset(rate_hz) != 0 && bits < 32) &&
+		FLAC__stream_encoder_set_sample_rate(f->encoder, f->rate_hz) &&
+		FLAC__stream_encoder_set_streamable_subset(f->encoder, FLAC__format_sample_rate_is_subset(f->rate_hz) != 0 && bits < 32) &&
 		FLAC__stream_encoder_set_compression_level(f->encoder, COMPRESSION) &&
 		FLAC__stream_encoder_init_stream(f->encoder, on_write, NULL, NULL, NULL, f) == FLAC__STREAM_ENCODER_INIT_STATUS_OK && f->has_info;
 }
@@ -75,9 +75,10 @@ enum err flacpack_open(struct flacpack **out, const struct track *t, const uint8
 	f->sample = (enum sample)t->sample;
 	f->channels = t->channels;
 	f->frame_bytes = t->frame_bytes;
+	f->rate_hz = track_rate_hz(t);
 	f->work = malloc((size_t)WORK_FRAMES * t->channels * sizeof(*f->work));
 	f->encoder = FLAC__stream_encoder_new();
-	if (!f->work || !f->encoder || !set_up(f, t)) {
+	if (!f->work || !f->encoder || !set_up(f)) {
 		enum err e = f->work && f->encoder ? ERR_CODEC : ERR_NOMEM;
 		flacpack_release(f);
 		return err_say(why, e, "FLAC", "libFLAC: %s", err_text(e));
@@ -124,6 +125,16 @@ enum err flacpack_put(struct flacpack *f, int64_t pos, const uint8_t *bytes, uin
 		n_frames -= some;
 	}
 	return ERR_OK;
+}
+
+enum err flacpack_leap(struct flacpack *f, flacpack_frame_fn *frame, void *user, void *track, struct err_why *why)
+{
+	enum err e = flacpack_end(f, frame, user, track, why);
+
+	if (e)
+		return e;
+	f->ended = f->has_pos = false;
+	return set_up(f) ? ERR_OK : failure(f, why);
 }
 
 enum err flacpack_end(struct flacpack *f, flacpack_frame_fn *frame, void *user, void *track, struct err_why *why)

@@ -27,6 +27,9 @@ enum err flacpack_open(struct flacpack **out, const struct track *t, const uint8
 enum err flacpack_put(struct flacpack *f, int64_t pos, const uint8_t *bytes, uint32_t n_frames, flacpack_frame_fn *frame, void *user, void *track,
 	struct err_why *why) WEIR_MUSTUSE;
 
+/* What comes next does not follow: what is left goes as a shorter frame, and the frames are numbered anew.  Allocates. */
+enum err flacpack_leap(struct flacpack *f, flacpack_frame_fn *frame, void *user, void *track, struct err_why *why) WEIR_MUSTUSE;
+
 /* What is left, as a shorter frame.  Nothing may come after it. */
 enum err flacpack_end(struct flacpack *f, flacpack_frame_fn *frame, void *user, void *track, struct err_why *why) WEIR_MUSTUSE;
 

@@ -16,7 +16,6 @@
 #define CELT_STEP_FRAMES 120      /* concealment goes in steps of 2.5 ms, */
 #define SILK_STEP_FRAMES 480      /* where SILK is in it 10 ms (RFC 7845 4.1) */
 #define MAX_STEP_FRAMES 960       /* libopus cuts longer ones up itself */
-#define MAX_BACKWARDS_FRAMES OUT_HZ
 
 struct opusdec {
 	OpusDecoder *plain;       /* one stream, one or two channels: a third of the cost of the multistream decoder */
@@ -27,6 +26,8 @@ struct opusdec {
 	size_t frame_bytes;
 	uint8_t *buffer;          /* OPUSDEC_MAX_FRAMES */
 	int64_t pos;              /* of the next frame to be handed out */
+	struct track coded;       /* what was announced; no TLVs */
+	bool has_begun;           /* a packet came */
 	uint8_t last_toc;         /* first byte of the last packet: its mode and frame size */
 	bool has_last;
 	struct opusguard guard;   /* of a plain decoder to f32 */
@@ -121,11 +122,12 @@ enum err opusdec_packet_into(struct opusdec *d, const struct packet *p, void *ds
 	*b = (struct opusdec_block){ .pos = d->pos, .flags = p->flags & (PACKET_CONCEALED | PACKET_RECOVERED | PACKET_DISCONT) };
 	if (p->flags & PACKET_DISCONT) {
 		opusdec_reset(d);
-		if (p->pos + p->dur < d->pos - MAX_BACKWARDS_FRAMES)
+		if (!track_is_preroll(&d->coded, d->pos, p->pos, !d->has_begun))
 			d->pos = p->pos;
 		else if (p->pos <= d->pos)
 			b->flags &= (uint16_t)~PACKET_DISCONT; /* what comes out goes on where it was */
 	}
+	d->has_begun = true;
 	if (p->payload_bytes == 0 && p->dur == 0)
 		return ERR_OK;
 
@@ -346,6 +348,7 @@ enum err opusdec_new(struct opusdec **out, const struct track *coded, bool as_s1
 	d->channels = h.channels;
 	d->frame_bytes = t.frame_bytes;
 	d->pos = coded->first_pos;
+	d->coded = (struct track){ .first_pos = coded->first_pos, .preroll_frames = coded->preroll_frames };
 	d->buffer = calloc(OPUSDEC_MAX_FRAMES, d->frame_bytes);
 	if (!d->buffer) {
 		e = err_say(why, ERR_NOMEM, "Opus", "%s", err_text(ERR_NOMEM));

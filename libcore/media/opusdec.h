@@ -2,7 +2,8 @@
  * Opus to PCM, one track: packets in, frames out in WAVE order, trimmed to the sample, holes concealed.
  *
  * The timeline: frames before first_pos, and frames that came already, are decoded and not handed out.  A packet flagged
- * DISCONT resets the decoder first; so does the first packet of a new announcement, which has a decoder of its own.
+ * DISCONT resets the decoder first; so does the first packet of a new announcement, which has a decoder of its own.  One that lies
+ * further back than the pre-roll moves the timeline there (track_is_preroll()).
  * A packet that lies ahead moves the timeline: whoever knows of the hole conceals it before, or passes it on.
  */
 #ifndef MEDIA_OPUSDEC_H

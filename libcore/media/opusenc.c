@@ -226,7 +226,7 @@ static enum err open_segment(struct opusenc *e, int64_t source_pos)
 	int64_t packet_pos = pos - e->lookahead_frames;
 	uint32_t early = 0;
 
-	if (e->any_packet) {
+	if (e->any_packet && packet_pos >= e->end_pos - (int64_t)e->lookahead_frames) {
 		/* Whole steps of 2.5 ms from the segment before. */
 		int64_t rest = (packet_pos - e->packet_pos) % (int64_t)SHORTEST_FRAMES;
 		early = (uint32_t)(rest < 0 ? rest + SHORTEST_FRAMES : rest);

@@ -1,5 +1,7 @@
 #include "net/packer.h"
 
+#include "net/opustoc.h"
+
 #include <string.h>
 
 #define LEAST_OPUS_BYTES 3u /* shorter ones are DTX: nothing is sent for them (RFC 7587 section 3.1.3) */
@@ -102,8 +104,10 @@ static void finish(struct packer *p, uint8_t pt, int64_t pos, uint32_t dur, size
 /* Where the stream goes on; holes have their marker, and a timeline that began anew is not shown. */
 static void place(struct packer *p, int64_t pos)
 {
-	bool anew = pos < p->next_pos || ((p->in.flags & PACKET_DISCONT) && pos != p->next_pos);
+	bool skips = p->started && pos > p->next_pos && (uint64_t)pos - (uint64_t)p->next_pos > (uint64_t)PACKER_MAX_HOLE_S * p->clock_hz;
+	bool anew = skips || pos < p->next_pos || ((p->in.flags & PACKET_DISCONT) && pos != p->next_pos);
 
+	p->n_skipped += skips;
 	if (!p->started) {
 		p->started = true;
 		p->pos0 = p->line0 = pos;
@@ -130,7 +134,9 @@ static enum err take_opus(struct packer *p, const struct red_choice *choice, uin
 		p->marker = true;
 		return ERR_AGAIN;
 	}
-	if (k->payload_bytes > PACKER_MAX_OPUS_BYTES) {
+	/* What it says of its length, all that follows is paced by. */
+	uint32_t n_frames = opustoc_frames(k->payload, k->payload_bytes);
+	if (k->payload_bytes > PACKER_MAX_OPUS_BYTES || k->dur > (n_frames ? n_frames : OPUSTOC_MAX_FRAMES)) {
 		p->n_refused++;
 		return ERR_AGAIN;
 	}

@@ -19,6 +19,7 @@
 #define PACKER_MAX_CHANNELS 8u           /* of a flow */
 #define PACKER_MAX_OPUS_BYTES 4000u      /* a longer Opus packet is refused */
 #define PACKER_PENDING_BYTES 1440u
+#define PACKER_MAX_HOLE_S 3600           /* a longer one is not shown: the flow goes on behind it at once, as where a stream begins anew */
 
 struct packer_options {
 	enum rtp_codec codec;
@@ -60,7 +61,9 @@ struct packer {
 	uint8_t pending[PACKER_PENDING_BYTES];
 	uint8_t scratch[PACKER_PENDING_BYTES * 4]; /* samples of some channels before conversion */
 	/* totals */
-	uint64_t n_packets, n_payload_bytes, n_refused, clipped_samples;
+	uint64_t n_packets, n_payload_bytes, clipped_samples;
+	uint64_t n_refused;              /* too long for a datagram, or of a duration that Opus does not have */
+	uint64_t n_skipped;              /* holes longer than PACKER_MAX_HOLE_S */
 };
 
 /* An RTP packet that was taken out. */

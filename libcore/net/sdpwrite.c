@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct out {
@@ -44,11 +45,19 @@ static void put_filter(struct out *o, const struct sdp_media *m)
 	put(o, "\r\n");
 }
 
-/* Without trailing zeros: 20, 0.125, 2.5. */
+/* To a nanosecond, without trailing zeros: 20, 0.125, 2.5; and without an exponent, which SDP does not know. */
 static void put_time(struct out *o, const char *name, double ms)
 {
-	if (ms > 0)
-		put(o, "a=%s:%.10g\r\n", name, ms);
+	char text[32];
+	size_t n = (size_t)snprintf(text, sizeof(text), "%.6f", ms);
+
+	if (strtod(text, NULL) <= 0)
+		return;
+	while (text[n - 1] == '0')
+		n--;
+	if (text[n - 1] == '.')
+		n--;
+	put(o, "a=%s:%.*s\r\n", name, (int)n, text);
 }
 
 static void put_formats(struct out *o, const struct sdp_media *m)

@@ -4,15 +4,29 @@
 #include "rt/thread.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+
+#define LOOK_MS 50 /* while nothing comes, it is looked so often whether anybody waits for more */
 
 static enum err one_packet(struct bulkin *b, struct packet *p)
 {
 	if (p->type == PACKET_TRACK)
 		return split_track(&b->split, input_track(&b->in, p->track), &b->in.reader.stream);
 	return split_packet(&b->split, p);
+}
+
+/* Wait for bytes: no longer than until somebody wants an end, which no byte may tell. */
+static enum err fill(struct bulkin *b)
+{
+	struct pollfd pfd = { .fd = b->fd, .events = POLLIN };
+
+	while (!b->stop && poll(&pfd, 1, LOOK_MS) == 0)
+		if (b->asked && *b->asked)
+			b->stop = 1;
+	return input_fill(&b->in);
 }
 
 static enum err pass_all(struct bulkin *b)
@@ -27,7 +41,7 @@ static enum err pass_all(struct bulkin *b)
 		if (e == ERR_OK)
 			e = one_packet(b, &p);
 		else if (e == ERR_AGAIN && !(e = split_flush(&b->split)))
-			e = input_fill(&b->in);
+			e = fill(b);
 		if (e)
 			return e;
 	}

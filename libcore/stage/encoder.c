@@ -2,6 +2,7 @@
 
 #include "base/units.h"
 
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,10 @@ struct lane {
 	uint32_t rate_num, rate_den;
 	uint16_t frame_bytes;
 	int64_t reached_pos;      /* end of what came, in the source's rate */
+	int64_t heard_pos;        /* up to here a decoder has heard it: what lies before is pre-roll to it, and not handed out */
+	bool has_data;            /* since its announcement */
+	uint32_t delay_frames;    /* of the encoder, 48 kHz */
+	uint64_t unheard_frames;  /* coded, but nobody will hear them */
 	/* Where its wall-clock time stands: of the block being coded. */
 	int64_t utc_ns, utc_pos;
 	uint32_t dropped;
@@ -294,9 +299,13 @@ static enum err open_lane(struct filter *f, struct filter_lane *base, const stru
 	lane->rate_den = t->rate_den;
 	lane->frame_bytes = t->frame_bytes;
 	lane->utc_ns = UNITS_UNKNOWN_NS;
+	lane->has_data = false;
+	if (!same_rate)
+		lane->heard_pos = pcm.first_pos;
 
 	if (!(e = opusenc_new(&lane->encoder, &pcm, &self->options, &coded, &f->pump.why))) {
 		coded.id = t->id;
+		lane->delay_frames = coded.codec_delay_frames;
 		note_conversions(self, lane, &pcm, &coded);
 		e = writer_announce(&f->pump.out, &coded);
 	}
@@ -307,12 +316,34 @@ static enum err open_lane(struct filter *f, struct filter_lane *base, const stru
 	return e;
 }
 
+/*
+ * A timeline that went back: a decoder follows if that is further than its pre-roll (track_is_preroll()), and else throws away
+ * what it has.  So does it behind a new announcement, which says that what came before is not to come again.
+ */
+static void look_back(struct lane *lane, const struct packet *p)
+{
+	const struct track coded = { .preroll_frames = TRACK_OPUS_PREROLL_FRAMES };
+	int64_t rate = 48000 * (int64_t)lane->rate_den, end_pos = p->pos + p->dur;
+
+	if (p->pos < lane->heard_pos && lane->has_data && p->pos != lane->reached_pos) {
+		int64_t packet_pos = units_scale(p->pos, rate, lane->rate_num) - lane->delay_frames;
+		if (!track_is_preroll(&coded, units_scale(lane->heard_pos, rate, lane->rate_num), packet_pos, false))
+			lane->heard_pos = p->pos;
+	}
+	lane->has_data = true;
+	if (p->pos < lane->heard_pos)
+		lane->unheard_frames += (uint64_t)((end_pos < lane->heard_pos ? end_pos : lane->heard_pos) - p->pos);
+	if (end_pos > lane->heard_pos)
+		lane->heard_pos = end_pos;
+}
+
 static enum err take_frames(struct encoder *self, struct lane *lane, const struct packet *p, const struct packet_gap *g)
 {
 	struct direct d = { self, lane };
 	int64_t rate = 48000 * (int64_t)lane->rate_den;
 	enum err e;
 
+	look_back(lane, p);
 	lane->reached_pos = p->pos + p->dur;
 	lane->utc_ns = p->utc_ns;
 	if (p->utc_ns != UNITS_UNKNOWN_NS)
@@ -376,7 +407,18 @@ enum err encoder_open(struct encoder *self, struct tool *t, int argc, char **arg
 
 enum err encoder_run(struct encoder *self)
 {
-	return filter_run(&self->filter);
+	enum err e = filter_run(&self->filter);
+	char thing[32];
+
+	for (unsigned i = 0; i < self->filter.n_lanes && !e; i++) {
+		const struct lane *lane = (const struct lane *)self->filter.lanes[i];
+		if (!lane->unheard_frames)
+			continue;
+		snprintf(thing, sizeof(thing), "track %u", lane->base.id);
+		e = err_say(&self->filter.pump.why, ERR_CUT, thing, "%" PRIu64 " frames stand where others came before, too near for Opus to go back:"
+			" a decoder leaves them out", lane->unheard_frames);
+	}
+	return e;
 }
 
 void encoder_release(struct encoder *self)

@@ -1,14 +1,12 @@
 #include "stage/join.h"
 
 #include "base/role.h"
+#include "stage/joinsource.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #define START_PATIENCE_NS 500000000  /* until the numbers are given out without those that show nothing */
 #define WAIT_NS 20000000             /* for one that is behind, before others go on */
@@ -20,33 +18,6 @@
 /* Whose track has a number: the input, and the track's number there, 0 if nobody's. */
 struct join_owner {
 	uint16_t source, own;
-};
-
-enum state {
-	WAITING,   /* a FIFO or a pipe from which nothing came yet: not opened as an input */
-	HUNGRY,    /* to be read from */
-	READY,     /* has a packet, is in the heap */
-	ENDED,
-};
-
-struct join_source {
-	struct input in;
-	const char *name;         /* as given */
-	enum state state;
-	bool is_open;             /* `in` is */
-	int probe_fd;             /* of WAITING; −1 */
-	bool owns_probe;
-	struct packet packet;     /* of READY */
-	int64_t time_ns;          /* of it; of others where the next is expected */
-	int64_t alive_ns;         /* monotonic: when something came last */
-	bool shown;               /* its first tracks are known */
-	uint16_t *ids;            /* new number by its own track number; 0: none */
-	uint16_t *own;            /* its own numbers in order of appearance, for announcements */
-	unsigned n_own, own_room;
-	unsigned n_announced;     /* of those, handed out */
-	unsigned n_tracks;        /* that have numbers */
-	uint16_t kept_id;         /* a number kept for its first track; 0 none */
-	uint8_t unwanted[65536 / 8]; /* a bit for each of its own numbers: as announced last it is not asked for */
 };
 
 static int64_t now_ns(void)
@@ -62,47 +33,6 @@ static bool is_stopped(const struct join *j)
 }
 
 /* ---- opening ---- */
-
-static enum err open_source(struct join *j, struct join_source *s, struct err_why *why)
-{
-	enum err e = input_open(&s->in, s->name, &j->options.input, why);
-
-	if (s->owns_probe)
-		close(s->probe_fd);
-	s->owns_probe = false;
-	s->probe_fd = -1;
-	if (e)
-		return e;
-	s->is_open = true;
-	s->state = HUNGRY;
-	return ERR_OK;
-}
-
-/* FIFOs and stdin among others are watched first: opening them as inputs could wait. */
-static enum err begin_source(struct join *j, struct join_source *s, struct err_why *why)
-{
-	struct stat st;
-	bool is_stdin = !strcmp(s->name, "-");
-
-	s->probe_fd = -1;
-	s->ids = calloc(65536, sizeof(*s->ids));
-	if (!s->ids)
-		return err_say(why, ERR_NOMEM, s->name, "%s", err_text(ERR_NOMEM));
-	if (j->n_sources == 1 && !j->options.with_others)
-		return open_source(j, s, why);
-	if (is_stdin && fstat(j->options.input.source.stdin_fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))) {
-		s->probe_fd = j->options.input.source.stdin_fd;
-	} else if (!is_stdin && stat(s->name, &st) == 0 && S_ISFIFO(st.st_mode)) {
-		s->probe_fd = open(s->name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-		if (s->probe_fd < 0)
-			return err_sys(why, s->name);
-		s->owns_probe = true;
-	} else {
-		return open_source(j, s, why);
-	}
-	s->state = WAITING;
-	return ERR_OK;
-}
 
 enum err join_open(struct join *j, char *const *names, unsigned n, const struct join_options *o, struct err_why *why)
 {
@@ -120,9 +50,8 @@ enum err join_open(struct join *j, char *const *names, unsigned n, const struct 
 		return err_say(why, ERR_ARG, "inputs", "%u given (1 to %u)", n, MAX_SOURCES);
 	j->sources = calloc(j->n_sources + 1, sizeof(*j->sources));
 	j->polls = calloc(j->n_sources + JOIN_MAX_WATCH + 1, sizeof(*j->polls));
-	j->heap = calloc(j->n_sources + 1, sizeof(struct join_source *));
 	j->owners = calloc(65536, sizeof(*j->owners));
-	if (!j->sources || !j->polls || !j->heap || !j->owners)
+	if (!j->sources || !j->polls || !j->owners || joinheap_init(&j->heap, j->n_sources))
 		return err_say(why, ERR_NOMEM, "inputs", "%s", err_text(ERR_NOMEM));
 	for (unsigned i = 0; i < j->n_sources; i++) {
 		j->sources[i].name = n ? names[i] : "-";
@@ -131,99 +60,25 @@ enum err join_open(struct join *j, char *const *names, unsigned n, const struct 
 	if (n_stdin > 1)
 		return err_say(why, ERR_ARG, "<stdin>", "can be one input only");
 	for (unsigned i = 0; i < j->n_sources && !e; i++)
-		e = begin_source(j, &j->sources[i], why);
+		e = joinsource_begin(&j->sources[i], &o->input, j->n_sources == 1 && !o->with_others, why);
 	j->n_hungry = j->n_sources;
 	return e;
 }
 
 void join_release(struct join *j)
 {
-	for (unsigned i = 0; j->sources && i < j->n_sources; i++) {
-		struct join_source *s = &j->sources[i];
-		if (s->is_open)
-			input_release(&s->in);
-		if (s->owns_probe)
-			close(s->probe_fd);
-		free(s->ids);
-		free(s->own);
-	}
+	for (unsigned i = 0; j->sources && i < j->n_sources; i++)
+		joinsource_release(&j->sources[i]);
 	free(j->sources);
 	free(j->polls);
-	free(j->heap);
+	joinheap_release(&j->heap);
 	free(j->owners);
 	memset(j, 0, sizeof(*j));
 }
 
-/* ---- the heap: earliest first, equal times by the order of the inputs ---- */
+/* ---- numbers ---- */
 
-static bool is_before(const struct join_source *a, const struct join_source *b)
-{
-	return a->time_ns != b->time_ns ? a->time_ns < b->time_ns : a < b;
-}
-
-static void heap_push(struct join *j, struct join_source *s)
-{
-	unsigned i = j->n_heap++;
-
-	while (i > 0 && is_before(s, j->heap[(i - 1) / 2])) {
-		j->heap[i] = j->heap[(i - 1) / 2];
-		i = (i - 1) / 2;
-	}
-	j->heap[i] = s;
-}
-
-static struct join_source *heap_pop(struct join *j)
-{
-	struct join_source *top = j->heap[0], *last = j->heap[--j->n_heap];
-	unsigned i = 0;
-
-	for (;;) {
-		unsigned child = 2 * i + 1;
-		if (child >= j->n_heap)
-			break;
-		if (child + 1 < j->n_heap && is_before(j->heap[child + 1], j->heap[child]))
-			child++;
-		if (!is_before(j->heap[child], last))
-			break;
-		j->heap[i] = j->heap[child];
-		i = child;
-	}
-	j->heap[i] = last;
-	return top;
-}
-
-/* ---- one source ---- */
-
-static bool is_unwanted(const struct join_source *s, uint16_t own)
-{
-	return s->unwanted[own / 8] >> own % 8 & 1;
-}
-
-/* Its track `own` has been announced (again): a place in the row of those to be handed out. */
-static enum err note_track(struct join *j, struct join_source *s, uint16_t own)
-{
-	const struct track *t = input_track(&s->in, own);
-
-	if (!t)
-		return ERR_OK;
-	s->unwanted[own / 8] &= (uint8_t)~(1u << own % 8);
-	if (j->options.wants && !j->options.wants(j->options.user, t)) {
-		s->unwanted[own / 8] |= (uint8_t)(1u << own % 8);
-		return ERR_OK;
-	}
-	if (s->n_own == s->own_room) {
-		unsigned room = s->own_room ? 2 * s->own_room : 8;
-		uint16_t *more = realloc(s->own, room * sizeof(*more));
-		if (!more)
-			return err_say(&j->why, ERR_NOMEM, s->name, "%s", err_text(ERR_NOMEM));
-		s->own = more;
-		s->own_room = room;
-	}
-	s->own[s->n_own++] = own;
-	return ERR_OK;
-}
-
-static enum err give_number(struct join *j, struct join_source *s, uint16_t own)
+static enum err give_number(struct join *j, struct joinsource *s, uint16_t own)
 {
 	if (s->ids[own])
 		return ERR_OK;
@@ -236,58 +91,15 @@ static enum err give_number(struct join *j, struct join_source *s, uint16_t own)
 	return ERR_OK;
 }
 
-/* Where a packet stands in time, and where the one behind it is expected. */
-static void place_packet(struct join_source *s, int64_t *end_ns)
+/* On to the source's next packet, and into the heap with it. */
+static enum err advance(struct join *j, struct joinsource *s)
 {
-	const struct packet *p = &s->packet;
-	const struct track *t = p->track ? input_track(&s->in, p->track) : NULL;
+	enum err e = joinsource_next(s, j->options.wants, j->options.user, j->starting, &j->why);
 
-	*end_ns = s->time_ns;
-	if (!t || (p->type != PACKET_DATA && p->type != PACKET_GAP))
-		return;
-	s->time_ns = units_to_ns(p->pos, t->rate_num, t->rate_den);
-	*end_ns = units_to_ns(p->pos + p->dur, t->rate_num, t->rate_den);
+	if (!e && s->state == JOINSOURCE_READY)
+		joinheap_push(&j->heap, s);
+	return e;
 }
-
-/*
- * On to the source's next packet: READY, HUNGRY or ENDED.  Announcements are gone through here: before the numbers are given out they
- * only wait in their row; after that the source is READY with the packet that stands for them.
- */
-static enum err advance(struct join *j, struct join_source *s)
-{
-	int64_t end_ns;
-	enum err e;
-
-	for (;;) {
-		e = input_next(&s->in, &s->packet);
-		if (e == ERR_AGAIN) {
-			s->state = HUNGRY;
-			return ERR_OK;
-		}
-		if (e == ERR_END) {
-			s->state = ENDED;
-			s->shown = true;
-			return ERR_OK;
-		}
-		if (e) {
-			j->why = s->in.why;
-			return e;
-		}
-		if (s->packet.type != PACKET_TRACK)
-			break;
-		if ((e = note_track(j, s, s->packet.track)))
-			return e;
-		if (!j->starting)
-			break;
-	}
-	s->shown = true;
-	s->state = READY;
-	place_packet(s, &end_ns);
-	heap_push(j, s);
-	return ERR_OK;
-}
-
-/* ---- numbers ---- */
 
 static enum err give_numbers(struct join *j)
 {
@@ -295,7 +107,7 @@ static enum err give_numbers(struct join *j)
 
 	j->starting = false;
 	for (unsigned i = 0; i < j->n_sources && !e; i++) {
-		struct join_source *s = &j->sources[i];
+		struct joinsource *s = &j->sources[i];
 		if (!s->shown && j->next_id <= PACKET_MAX_TRACK)
 			s->kept_id = j->next_id++;
 		for (unsigned k = 0; k < s->n_own && !e; k++)
@@ -321,31 +133,38 @@ static struct packet announcement(uint16_t id)
 	};
 }
 
-/* The next announcement that waits in the row of one of the first sources. */
-static bool next_announcement(struct join *j, struct packet *p)
+/*
+ * The next announcement that waits in the row of one of the first sources.  One that came when the numbers had been given out has none
+ * yet.  Returns: ERR_OK; ERR_AGAIN: there is none; what give_number() says.
+ */
+static enum err next_announcement(struct join *j, struct packet *p)
 {
+	enum err e;
+
 	for (; j->announcing < j->n_sources; j->announcing++) {
-		struct join_source *s = &j->sources[j->announcing];
+		struct joinsource *s = &j->sources[j->announcing];
 		while (s->n_announced < s->n_own) {
 			uint16_t own = s->own[s->n_announced++];
-			if (is_unwanted(s, own))
+			if (joinsource_is_unwanted(s, own))
 				continue;
+			if ((e = give_number(j, s, own)))
+				return e;
 			*p = announcement(s->ids[own]);
-			return true;
+			return ERR_OK;
 		}
 		s->n_own = s->n_announced = 0;
 	}
-	return false;
+	return ERR_AGAIN;
 }
 
 /* Is a hungry source's next packet likely to be earlier than what is there? */
-static bool is_behind(const struct join_source *s, const struct join_source *top)
+static bool is_behind(const struct joinsource *s, const struct joinsource *top)
 {
-	return (s->state == HUNGRY || s->state == WAITING) && s->time_ns <= top->time_ns;
+	return joinsource_is_hungry(s) && s->time_ns <= top->time_ns;
 }
 
 /* Hand out a source's packet.  Returns: ERR_OK; ERR_AGAIN: it is of no interest. */
-static enum err hand_out(struct join *j, struct join_source *s, struct packet *p)
+static enum err hand_out(struct join *j, struct joinsource *s, struct packet *p)
 {
 	enum err e;
 
@@ -363,7 +182,7 @@ static enum err hand_out(struct join *j, struct join_source *s, struct packet *p
 		/* Clocks: of one stream.  What nobody knows passes. */
 		return p->type != PACKET_CLOCK || s == j->sources ? ERR_OK : ERR_AGAIN;
 	/* What a track holds that is another one now belongs to nobody, its end does. */
-	if (is_unwanted(s, p->track) && p->type != PACKET_END)
+	if (joinsource_is_unwanted(s, p->track) && p->type != PACKET_END)
 		return ERR_AGAIN;
 	p->track = s->ids[p->track];
 	if (!p->track)
@@ -376,13 +195,13 @@ static enum err hand_out(struct join *j, struct join_source *s, struct packet *p
 /* The source whose packet was handed out last goes on to its next one, now that nobody looks at that any more. */
 static enum err advance_last(struct join *j)
 {
-	struct join_source *s = j->last;
+	struct joinsource *s = j->last;
 
 	if (!s)
 		return ERR_OK;
 	j->last = NULL;
 	enum err e = advance(j, s);
-	if (s->state == HUNGRY) {
+	if (s->state == JOINSOURCE_HUNGRY) {
 		if (j->n_hungry++ == 0 || s->time_ns < j->behind_ns)
 			j->behind_ns = s->time_ns;
 	}
@@ -395,22 +214,21 @@ enum err join_next(struct join *j, struct packet *p)
 
 	if (e || j->starting)
 		return e ? e : ERR_AGAIN;
-	if (next_announcement(j, p))
-		return ERR_OK;
+	if ((e = next_announcement(j, p)) != ERR_AGAIN)
+		return e;
 	for (;;) {
-		if (j->n_heap == 0)
+		if (j->heap.n == 0)
 			return j->n_hungry ? ERR_AGAIN : ERR_END;
 		/* Those that are behind are looked at before others go on without them. */
-		if (j->n_hungry && j->budget == 0 && j->behind_ns <= j->heap[0]->time_ns)
+		if (j->n_hungry && j->budget == 0 && j->behind_ns <= j->heap.sources[0]->time_ns)
 			return ERR_AGAIN;
-		struct join_source *s = heap_pop(j);
+		struct joinsource *s = joinheap_pop(&j->heap);
 		if (s == j->blocked)
 			j->blocked = NULL;
 		if (j->budget)
 			j->budget--;
 		e = hand_out(j, s, p);
-		int64_t end_ns;
-		place_packet(s, &end_ns);
+		int64_t end_ns = joinsource_place(s);
 		/* Another track of the same input may go on earlier than this one. */
 		if (s->n_tracks <= 1)
 			s->time_ns = end_ns;
@@ -432,8 +250,8 @@ enum err join_peek(struct join *j, int64_t *time_ns)
 	*time_ns = j->behind_ns;
 	if (e || j->starting)
 		return e ? e : ERR_AGAIN;
-	if (j->n_heap) {
-		*time_ns = j->heap[0]->time_ns;
+	if (j->heap.n) {
+		*time_ns = j->heap.sources[0]->time_ns;
 		return ERR_OK;
 	}
 	return j->n_hungry ? ERR_AGAIN : ERR_END;
@@ -451,23 +269,16 @@ uint16_t join_take_id(struct join *j)
 
 /* ---- reading on ---- */
 
-static int fd_of(const struct join_source *s)
-{
-	if (!s->is_open)
-		return s->probe_fd;
-	return s->in.is_stream ? s->in.fd : s->in.feed.tracks[0].source.fd;
-}
-
 /* One that has shown life lately, is no live stream, and is behind: worth a moment. */
 static bool worth_waiting(const struct join *j, int64_t now)
 {
 	for (unsigned i = 0; i < j->n_sources; i++) {
-		const struct join_source *s = &j->sources[i];
+		const struct joinsource *s = &j->sources[i];
 		if (s->is_open && s->in.is_stream && s->in.reader.stream.flags & PACKET_STREAM_LIVE)
 			return false;
 	}
 	for (unsigned i = 0; i < j->n_sources; i++)
-		if (is_behind(&j->sources[i], j->heap[0]) && now - j->sources[i].alive_ns < LIVELY_NS)
+		if (is_behind(&j->sources[i], j->heap.sources[0]) && now - j->sources[i].alive_ns < LIVELY_NS)
 			return true;
 	return false;
 }
@@ -479,40 +290,43 @@ static int64_t patience_ns(struct join *j, int64_t now)
 		int64_t left_ns = j->start_ns + START_PATIENCE_NS - now;
 		return left_ns > 0 ? left_ns + 1000000 : 0;
 	}
-	if (j->n_heap == 0)
+	if (j->heap.n == 0)
 		return -1;
-	if (j->blocked != j->heap[0]) {
-		j->blocked = j->heap[0];
+	if (j->blocked != j->heap.sources[0]) {
+		j->blocked = j->heap.sources[0];
 		j->blocked_ns = now;
 	}
 	return worth_waiting(j, now) && now - j->blocked_ns < BLOCKED_NS ? WAIT_NS : 0;
 }
 
 /* A source that can be read from: opened if it was not, filled, and on to its next packet. */
-static enum err feed_source(struct join *j, struct join_source *s, short events, int64_t now)
+static enum err feed_source(struct join *j, struct joinsource *s, short events, int64_t now)
 {
+	bool is_read = false;
 	enum err e = ERR_OK;
 
-	if (s->state == WAITING) {
+	if (s->state == JOINSOURCE_WAITING) {
 		if (!(events & POLLIN) && !is_stopped(j))
 			return err_say(&j->why, ERR_FORMAT, s->name, "its writer went away and wrote nothing");
 		if (is_stopped(j)) {
-			s->state = ENDED;
+			s->state = JOINSOURCE_ENDED;
 			s->shown = true;
 			j->n_hungry--;
 			return ERR_OK;
 		}
-		if ((e = open_source(j, s, &j->why)))
+		if ((e = joinsource_open(s, &j->options.input, &j->why)))
 			return e;
+		/* To be known, a stream has been read from: there may be no more of it yet, and to read on would wait. */
+		is_read = s->in.is_stream;
 	}
-	if ((e = input_fill(&s->in))) {
+	if (!is_read && (e = input_fill(&s->in))) {
 		j->why = s->in.why;
 		return e;
 	}
 	s->alive_ns = now;
 	e = advance(j, s);
 	s->alive_ns = now;
-	if (s->state != HUNGRY)
+	if (s->state != JOINSOURCE_HUNGRY)
 		j->n_hungry--;
 	return e;
 }
@@ -527,12 +341,12 @@ static enum err feed_hungry(struct join *j, int64_t timeout_ns, unsigned *n_fed)
 	bool at_once = false;
 
 	for (unsigned i = 0; i < j->n_sources; i++) {
-		struct join_source *s = &j->sources[i];
-		if (s->state != HUNGRY && s->state != WAITING)
+		struct joinsource *s = &j->sources[i];
+		if (!joinsource_is_hungry(s))
 			continue;
 		/* Generators have no descriptor and are always ready; so is all when we are to stop. */
-		at_once |= fd_of(s) < 0 || is_stopped(j);
-		j->polls[n++] = (struct pollfd){ .fd = fd_of(s), .events = POLLIN };
+		at_once |= joinsource_fd(s) < 0 || is_stopped(j);
+		j->polls[n++] = (struct pollfd){ .fd = joinsource_fd(s), .events = POLLIN };
 	}
 	memcpy(j->polls + n, j->watch, j->n_watch * sizeof(*j->polls));
 	j->polls[n + j->n_watch] = j->also;
@@ -547,8 +361,8 @@ static enum err feed_hungry(struct join *j, int64_t timeout_ns, unsigned *n_fed)
 	int64_t now = now_ns();
 	n = 0;
 	for (unsigned i = 0; i < j->n_sources && !e; i++) {
-		struct join_source *s = &j->sources[i];
-		if (s->state != HUNGRY && s->state != WAITING)
+		struct joinsource *s = &j->sources[i];
+		if (!joinsource_is_hungry(s))
 			continue;
 		const struct pollfd *pfd = &j->polls[n++];
 		if (pfd->revents || pfd->fd < 0 || is_stopped(j)) {
@@ -564,8 +378,8 @@ static void find_behind(struct join *j)
 {
 	j->behind_ns = INT64_MAX;
 	for (unsigned i = 0; i < j->n_sources; i++) {
-		const struct join_source *s = &j->sources[i];
-		if ((s->state == HUNGRY || s->state == WAITING) && s->time_ns < j->behind_ns)
+		const struct joinsource *s = &j->sources[i];
+		if (joinsource_is_hungry(s) && s->time_ns < j->behind_ns)
 			j->behind_ns = s->time_ns;
 	}
 }
@@ -590,7 +404,7 @@ enum err join_fill(struct join *j)
 			timeout_ns = j->also_ns;
 		e = feed_hungry(j, timeout_ns, &n_fed);
 		bool held_long = j->blocked && now_ns() - j->blocked_ns >= BLOCKED_NS;
-		if (!j->starting && j->n_heap && (!n_fed || held_long || timeout_ns == 0)) {
+		if (!j->starting && j->heap.n && (!n_fed || held_long || timeout_ns == 0)) {
 			/* Nobody else came, or one was held for long enough: on without them. */
 			j->budget = BUDGET_PACKETS;
 			j->blocked = NULL;
@@ -608,7 +422,7 @@ enum err join_fill(struct join *j)
 const struct track *join_track(struct join *j, uint16_t id)
 {
 	const struct join_owner *owner = &j->owners[id];
-	struct join_source *s = &j->sources[owner->source];
+	struct joinsource *s = &j->sources[owner->source];
 	const struct track *t = owner->own ? input_track(&s->in, owner->own) : NULL;
 
 	if (!t)
@@ -657,7 +471,7 @@ double join_total_s(const struct join *j)
 	double total_s = -1;
 
 	for (unsigned i = 0; i < j->n_sources; i++) {
-		const struct join_source *s = &j->sources[i];
+		const struct joinsource *s = &j->sources[i];
 		if (!s->is_open || s->in.is_stream)
 			return -1;
 		const struct source *source = &s->in.feed.tracks[0].source;

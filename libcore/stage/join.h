@@ -11,11 +11,12 @@
 #ifndef STAGE_JOIN_H
 #define STAGE_JOIN_H
 
+#include "stage/joinheap.h"
 #include "tool/input.h"
 
 #include <poll.h>
 
-struct join_source;
+struct joinsource;
 struct join_owner;
 
 #define JOIN_MAX_WATCH 8
@@ -31,21 +32,20 @@ struct join_options {
 
 struct join {
 	struct join_options options;
-	struct join_source *sources;
+	struct joinsource *sources;
 	unsigned n_sources;
 	struct pollfd *polls;
-	struct join_source **heap;   /* those that have a packet, the earliest on top */
-	unsigned n_heap;
+	struct joinheap heap;        /* those that have a packet, the earliest on top */
 	unsigned n_hungry;           /* those that need to be read from before they can go on */
 	int64_t behind_ns;           /* where the earliest of them is expected to go on */
-	struct join_source *last;    /* handed out a packet, and has not gone on yet */
+	struct joinsource *last;    /* handed out a packet, and has not gone on yet */
 	struct join_owner *owners;   /* by new number */
 	uint16_t next_id;
 	bool starting;               /* the numbers are not given out yet */
 	int64_t start_ns;            /* monotonic, of the first fill */
 	unsigned announcing;         /* the source whose announcements are being handed out */
 	unsigned budget;             /* packets that may go before the hungry ones are looked at again */
-	struct join_source *blocked; /* the one that waits for others, */
+	struct joinsource *blocked; /* the one that waits for others, */
 	int64_t blocked_ns;          /* since then */
 	/*
 	 * Other descriptors the caller waits for, set before each join_fill(), which looks at them together with the inputs and comes

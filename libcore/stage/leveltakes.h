@@ -1,5 +1,6 @@
 /*
- * Recording on level: tracks go through a gate (levelgate) on their way into files (takes), and are held back for the pre-roll.
+ * Recording on level: tracks go through a gate (levelgroup, levelgate) on their way into files (takes), and are held back for the
+ * pre-roll (leveltrack).
  *
  * Each track is gated by itself; with `sync` any track opens the gate of all, and their files begin and end together.  Opus is decoded
  * to be heard, and its packets go into the files as they came.
@@ -12,10 +13,9 @@
 
 #define LEVELTAKES_MAX_PREROLL_S 60
 #define LEVELTAKES_MAX_HOLD_S 86400
-#define LEVELTAKES_MAX_HELD_BYTES (256u << 20) /* of one track */
 
 struct leveltakes_track;
-struct leveltakes_group;
+struct levelgroup;
 
 struct leveltakes {
 	struct takes *takes;         /* not owned */
@@ -24,7 +24,7 @@ struct leveltakes {
 	struct leveltakes_track **tracks; /* in order of appearance */
 	unsigned n_tracks;
 	uint16_t *index;             /* by track id: 0 none, else place + 1 */
-	struct leveltakes_group *all;     /* with sync: the group of all */
+	struct levelgroup *all;      /* with sync: the group of all */
 	uint64_t late_frames;        /* came when what they belong to had been decided */
 	struct err_why why;
 };
@@ -45,7 +45,7 @@ void leveltakes_release(struct leveltakes *l);
 
 /*
  * A track is announced, or anew.  Takes all memory for it.  Returns: ERR_OK; ERR_LIMIT where its pre-roll needs more than
- * LEVELTAKES_MAX_HELD_BYTES; what takes_announce() says.
+ * LEVELTRACK_MAX_HELD_BYTES; what takes_announce() says.
  */
 enum err leveltakes_announce(struct leveltakes *l, const struct track *t) WEIR_MUSTUSE;
 

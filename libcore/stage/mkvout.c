@@ -1,6 +1,7 @@
 #include "stage/mkvout.h"
 
 #include "media/opusdec.h"
+#include "stage/take.h"
 #include "wire/video.h"
 
 #include <inttypes.h>
@@ -12,6 +13,8 @@
 #define MAX_BLOCK_BYTES (1u << 20)
 #define SYNC_NS 500000000        /* half a second at most is not in the file yet */
 #define USUAL_PRESKIP_FRAMES 312u
+#define MOST_LEAPS_SAID 8u
+#define MAX_SILENCE_S 3600       /* in a hole of PCM; a longer one is a gap in time */
 
 #ifdef WEIR_HAVE_AVFORMAT
 
@@ -90,6 +93,10 @@ enum err mkvout_announce(struct mkvout *m, const struct track *t)
 	char text[160], scratch[8];
 	enum err e;
 
+	if (mt) {
+		mt->begin_pos = t->first_pos;
+		mt->has_data = false;
+	}
 	if (mt && (is_same_kind(&mt->track, t) || !mt->in_file))
 		return ERR_OK;
 	if (mt && m->begun)
@@ -108,7 +115,7 @@ enum err mkvout_announce(struct mkvout *m, const struct track *t)
 	mt->bytes = NULL;
 	if ((e = track_copy(&mt->track, t)))
 		return fail(m, e);
-	mt->next_pos = t->first_pos;
+	mt->next_pos = mt->begin_pos = t->first_pos;
 	mt->in_file = !m->begun && has_place(t);
 	if (mt->in_file)
 		return take_buffer(m, mt);
@@ -245,15 +252,41 @@ static enum err gather(struct mkvout *m, struct mkvout_track *mt, const uint8_t 
 	return e;
 }
 
+/* A leap of n_frames is said, the first few times; finish says how many there were. */
+static void say_leap(struct mkvout *m, const struct mkvout_track *mt, int64_t n_frames, const char *what)
+{
+	char text[200], time[40];
+
+	if (m->n_leaps++ >= MOST_LEAPS_SAID)
+		return;
+	take_put_time(time, (uint64_t)n_frames, &mt->track);
+	snprintf(text, sizeof(text), "track %u leaps %s %s", mt->track.id, time, what);
+	m->options.warn(m->options.user, m->file.path, text);
+}
+
+/* A hole that is too long for silence, before pos. */
+static enum err leap(struct mkvout *m, struct mkvout_track *mt, int64_t pos)
+{
+	enum err e = send_pcm(m, mt);
+
+	if (!e && mt->flac)
+		e = flacpack_leap(mt->flac, put_flac, m, mt, &m->why);
+	say_leap(m, mt, pos - mt->next_pos, "ahead, more than an hour: no silence, only a gap in time");
+	mt->next_pos = pos;
+	return e;
+}
+
 static enum err fill_hole(struct mkvout *m, struct mkvout_track *mt, int64_t pos)
 {
 	if (pos <= mt->next_pos)
 		return ERR_OK;
+	if (pos - mt->next_pos > units_scale(MAX_SILENCE_S, mt->track.rate_num, mt->track.rate_den))
+		return leap(m, mt, pos);
 	m->gap_frames += (uint64_t)(pos - mt->next_pos);
 	return gather(m, mt, NULL, (uint64_t)(pos - mt->next_pos));
 }
 
-static enum err take_opus(struct mkvout *m, struct mkvout_track *mt, const struct packet *p)
+static enum err opus_in(struct mkvout *m, struct mkvout_track *mt, const struct packet *p)
 {
 	uint32_t n = opusdec_packet_frames(p->payload, p->payload_bytes);
 	int64_t begin = mt->track.first_pos - mt->preskip_frames;
@@ -294,12 +327,27 @@ static enum err take_fragment(struct mkvout *m, struct mkvout_track *mt, const s
 	return put(m, mt, p->pos, p->dur, 0, mt->bytes, mt->room_bytes);
 }
 
+/* A timeline that goes back, on purpose: Matroska's does not. */
+static void look_back(struct mkvout *m, struct mkvout_track *mt, const struct packet *p)
+{
+	int64_t pos = p->pos + mt->moved_frames, back = mt->next_pos - pos;
+	bool is_preroll = !mt->has_data && p->pos < mt->begin_pos;
+
+	if (track_is_opus(&mt->track))
+		is_preroll = is_preroll || track_is_preroll(&mt->track, mt->next_pos, pos, false);
+	mt->has_data = true;
+	if (!(p->flags & PACKET_DISCONT) || back <= 0 || is_preroll)
+		return;
+	say_leap(m, mt, back, "back, where Matroska cannot go: it goes on behind what came");
+	mt->moved_frames += back;
+}
+
 static enum err take_data(struct mkvout *m, struct mkvout_track *mt, const struct packet *p)
 {
 	enum err e;
 
 	if (track_is_opus(&mt->track))
-		return take_opus(m, mt, p);
+		return opus_in(m, mt, p);
 	if (mt->track.kind == TRACK_VIDEO)
 		return take_fragment(m, mt, p);
 	if ((e = fill_hole(m, mt, p->pos)))
@@ -338,15 +386,20 @@ static enum err finish_track(struct mkvout *m, struct mkvout_track *mt)
 	return e || !mt->flac ? e : flacpack_end(mt->flac, put_flac, m, mt, &m->why);
 }
 
-enum err mkvout_packet(struct mkvout *m, const struct packet *p)
+enum err mkvout_packet(struct mkvout *m, const struct packet *packet)
 {
-	struct mkvout_track *mt = p->track ? track_of(m, p->track) : NULL;
+	struct mkvout_track *mt = packet->track ? track_of(m, packet->track) : NULL;
+	struct packet moved = *packet;
+	const struct packet *p = &moved;
 	enum err e;
 
 	if (!mt || !mt->in_file)
 		return ERR_OK;
 	if (!m->begun && (e = begin(m, p)))
 		return e;
+	if (p->type == PACKET_DATA)
+		look_back(m, mt, p);
+	moved.pos += mt->moved_frames;
 	switch (p->type) {
 	case PACKET_DATA: return take_data(m, mt, p);
 	case PACKET_GAP: return take_gap(m, mt, p);
@@ -388,6 +441,10 @@ static void say_written(struct mkvout *m)
 	if (m->n_short && at < sizeof(text))
 		snprintf(text + at, sizeof(text) - at, ", %" PRIu64 " that had no end left out", m->n_short);
 	m->options.say(m->options.user, m->file.path, text);
+	if (m->n_leaps > MOST_LEAPS_SAID) {
+		snprintf(text, sizeof(text), "its tracks leap %u times in all", m->n_leaps);
+		m->options.warn(m->options.user, m->file.path, text);
+	}
 }
 
 enum err mkvout_finish(struct mkvout *m, bool complete)

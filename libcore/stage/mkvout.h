@@ -2,7 +2,8 @@
  * All tracks of a stream into one Matroska file: PCM, Opus and raw video, as they are.
  *
  * The tracks are written at its beginning, so it begins with the first packet that is no announcement; a track that is announced later
- * has no place.  Holes in PCM become silence of that length; those of Opus and of video are gaps in time, which Matroska knows.
+ * has no place.  Holes in PCM become silence of that length, up to an hour; those of Opus and of video, and longer ones, are gaps in time,
+ * which Matroska knows.  A timeline that goes back it does not know: there what comes goes on behind what came.
  */
 #ifndef STAGE_MKVOUT_H
 #define STAGE_MKVOUT_H
@@ -27,6 +28,9 @@ struct mkvout_track {
 	uint32_t preskip_frames;     /* of Opus */
 	bool in_file;                /* it is one of those at the beginning */
 	int64_t next_pos;            /* end of what was taken */
+	int64_t moved_frames;        /* of what comes, since the timeline went back */
+	int64_t begin_pos;           /* first_pos as announced last */
+	bool has_data;               /* since then */
 	/* PCM is gathered, frames of pictures are put together */
 	uint8_t *bytes;
 	size_t room_bytes, have_bytes;
@@ -47,6 +51,7 @@ struct mkvout {
 	uint64_t frames;             /* of audio, silence not counted */
 	uint64_t gap_frames;         /* silence in holes */
 	uint64_t lost_frames;        /* of all holes that are losses */
+	unsigned n_leaps;            /* of the timelines, that Matroska does not hold as they are */
 	uint64_t n_pictures, n_short; /* whole ones; those that came without their end */
 	struct err_why why;
 };

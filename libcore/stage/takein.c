@@ -178,7 +178,8 @@ static void move_timeline(struct take *t, int64_t pos)
 /* Does this packet begin a run of its own?  Then the file gets another link. */
 static enum err look_for_link(struct take *t, const struct packet *p)
 {
-	bool moved = p->flags & PACKET_DISCONT && p->pos > t->next_pos;
+	bool back = !track_is_preroll(&t->track, t->next_pos, p->pos, false) && !(t->relinks && p->pos <= t->link_pos);
+	bool moved = p->flags & PACKET_DISCONT && (p->pos > t->next_pos || back);
 	bool begins = t->relinks && p->pos <= t->link_pos && t->link_pos >= t->next_pos;
 	enum err e = ERR_OK;
 

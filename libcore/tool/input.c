@@ -133,6 +133,15 @@ enum err input_open(struct input *in, const char *name, const struct input_optio
 		return err_say(why, ERR_ARG, name, "is for capture, and the stream that makes is for the other tools: weir capture %.100s | ...", name);
 	if ((e = open_named(in, name, o, why)))
 		goto out;
+	if (o->streams_only) {
+		/* Nothing to be told apart: nothing is read yet. */
+		memset(&bytes, 0, sizeof(bytes));
+		bytes.head_bytes = o->head_bytes < sizeof(bytes.head) ? o->head_bytes : sizeof(bytes.head);
+		if (o->head)
+			memcpy(bytes.head, o->head, bytes.head_bytes);
+		e = open_stream(in, &bytes, o, why);
+		goto out;
+	}
 	source_bytes_open(&bytes, in->fd, o->reader.stop ? o->reader.stop : o->source.stop);
 	if (bytes.sys_errno) {
 		errno = bytes.sys_errno;
@@ -140,7 +149,7 @@ enum err input_open(struct input *in, const char *name, const struct input_optio
 		goto out;
 	}
 	/* Nothing at all is an empty stream: the reader has the words for that. */
-	if (o->streams_only || !bytes.head_bytes || source_is_stream(bytes.head, bytes.head_bytes) || has_packet(&bytes)) {
+	if (!bytes.head_bytes || source_is_stream(bytes.head, bytes.head_bytes) || has_packet(&bytes)) {
 		e = open_stream(in, &bytes, o, why);
 		goto out;
 	}

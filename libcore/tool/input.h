@@ -25,11 +25,13 @@ struct input {
 struct input_options {
 	struct reader_options reader;
 	struct source_args source;
-	bool streams_only;        /* an audio file is an error */
+	bool streams_only;        /* an audio file is an error; opening it does not wait */
 	bool undecoded;           /* Ogg Opus comes as its packets, any other audio file is an error that names capture */
 	uint32_t block_frames;    /* of audio files; 0 the default */
 	bool has_fd;              /* read fd (not owned) instead of opening the name, which is for messages and the track */
 	int fd;
+	const uint8_t *head;      /* streams_only: head_bytes ≤ SOURCE_HEAD_BYTES of it that were read already */
+	size_t head_bytes;
 };
 
 /* Open `name` ("-" is stdin).  Returns: ERR_OK; ERR_SYS, ERR_FORMAT … with *why.  Role: io, may block on a FIFO. */

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define LINE_BYTES 8192
+#define LINE_BEGINS "{\"tool\": " /* every one of them */
 #define MAX_THREADS 64
 #define PAGE_EVERY_NS (UNITS_NS_PER_S / 4)
 
@@ -164,7 +165,7 @@ static void print_line(struct stats *s, bool final)
 	s->last_cpu_ns = cpu;
 	sum_ticks(s, &ticks);
 	getrusage(RUSAGE_SELF, &used);
-	add(&l, "{\"tool\": \"%s\", \"t_s\": %.6f, \"final\": %s", s->tool->name, (double)(now - s->start_ns) / UNITS_NS_PER_S, final ? "true" : "false");
+	add(&l, LINE_BEGINS "\"%s\", \"t_s\": %.6f, \"final\": %s", s->tool->name, (double)(now - s->start_ns) / UNITS_NS_PER_S, final ? "true" : "false");
 	add(&l, ", \"position_s\": %.6f", (double)atomic_load_explicit(&s->tool->position_us, memory_order_relaxed) / 1e6);
 	add(&l, ", \"packets_in\": %" PRIu64 ", \"packets_out\": %" PRIu64, GET(packets_in), GET(packets_out));
 	add(&l, ", \"frames_in\": %" PRIu64 ", \"frames_out\": %" PRIu64, GET(frames_in), GET(frames_out));
@@ -312,6 +313,35 @@ static bool is_wanted(const char *value)
 	return value && *value && strcmp(value, "0") != 0;
 }
 
+/* A file that begins as our lines do, or holds nothing, may be written anew. */
+static bool is_ours(const char *path)
+{
+	char begins[sizeof(LINE_BEGINS)] = "";
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t n = fd < 0 ? -1 : read(fd, begins, sizeof(begins) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	return n == 0 || (n > 0 && !strncmp(begins, LINE_BEGINS, sizeof(LINE_BEGINS) - 1));
+}
+
+/* The place of --stats-file.  The file that standard error goes to already is written to as it is. */
+static enum err open_file(struct stats *s, const char *path, struct err_why *why)
+{
+	struct stat st, err_st;
+	bool is_there = !stat(path, &st);
+
+	if (is_there && !fstat(STDERR_FILENO, &err_st) && st.st_dev == err_st.st_dev && st.st_ino == err_st.st_ino)
+		return ERR_OK;
+	if (is_there && S_ISREG(st.st_mode) && st.st_size > 0 && !is_ours(path))
+		return err_say(why, ERR_SYS, path, "exists, and holds something else than statistics: name another file");
+	s->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (s->fd >= 0)
+		return ERR_OK;
+	s->fd = STDERR_FILENO;
+	return err_sys(why, path);
+}
+
 enum err stats_begin(struct stats *s, struct tool *t, struct err_why *why)
 {
 	sigset_t all, old;
@@ -326,11 +356,9 @@ enum err stats_begin(struct stats *s, struct tool *t, struct err_why *why)
 	if (!t->stats.is_set && !s->unasked)
 		return ERR_OK;
 	s->fd = STDERR_FILENO;
-	if (t->stats_path) {
-		s->fd = open(t->stats_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-		if (s->fd < 0)
-			return err_sys(why, t->stats_path);
-	}
+	enum err e = t->stats_path ? open_file(s, t->stats_path, why) : ERR_OK;
+	if (e)
+		return e;
 	s->ticks_per_s = (uint64_t)sysconf(_SC_CLK_TCK);
 	pthread_mutex_init(&s->lock, NULL);
 	sem_init(&s->wake, 0, 0);

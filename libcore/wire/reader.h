@@ -26,6 +26,7 @@ struct reader_track {
 	bool announced;          /* since the current STREAM */
 	bool started;            /* expect_pos holds */
 	bool have_seq;           /* expect_seq and last_dropped hold */
+	bool has_data;           /* DATA came since the last announcement that was no REPEAT */
 	uint8_t wire_gen;        /* generation on the wire of the last announcement */
 	int64_t expect_pos;      /* end of what was handed out */
 	int64_t base;            /* added to the positions of the current STREAM */

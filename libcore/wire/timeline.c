@@ -174,11 +174,13 @@ static enum err accept_track(struct reader *r, const struct packet *p)
 		track_release(&t);
 		return ERR_FORMAT;
 	}
+	/* Of another kind it is another track: its units stood elsewhere. */
+	bool kind_changed = rt->started && rt->track.kind != t.kind;
 	bool rate_changed = rt->started && (rt->track.rate_num != t.rate_num || rt->track.rate_den != t.rate_den);
 	t.id = p->track;
 	t.first_pos += rt->base;
 	t.next_pos += rt->base;
-	if (!rt->started || rate_changed) {
+	if (!rt->started || rate_changed || kind_changed) {
 		/* A track met for the first time in the middle of things begins where it stands. */
 		rt->expect_pos = p->flags & PACKET_REPEAT ? t.next_pos : t.first_pos;
 		rt->started = true;
@@ -192,6 +194,8 @@ static enum err accept_track(struct reader *r, const struct packet *p)
 	rt->track = t;
 	rt->wire_gen = p->gen;
 	rt->announced = true;
+	if (!(p->flags & PACKET_REPEAT))
+		rt->has_data = false;
 	return ERR_OK;
 }
 
@@ -370,8 +374,10 @@ static enum err follow_position(struct reader *r, struct reader_track *rt, struc
 	bool pcm = track_is_pcm(&rt->track);
 	enum err e;
 
-	if (p->flags & PACKET_DISCONT && (pcm || p->pos > rt->expect_pos))
+	if (p->flags & PACKET_DISCONT && (pcm || p->pos > rt->expect_pos ||
+		(track_is_opus(&rt->track) && !track_is_preroll(&rt->track, rt->expect_pos, p->pos, !rt->has_data))))
 		rt->expect_pos = p->pos;
+	rt->has_data = true;
 	if (r->join_pending && rt->packets && !r->damaged_before_bytes && p->pos == rt->track.first_pos)
 		reason = PACKET_GAP_PAUSED; /* this track was the shorter one in the stream before */
 	if (pcm && p->pos < rt->expect_pos && (e = cut_overlap(r, rt, p)))

@@ -127,6 +127,19 @@ static inline bool track_is_opus(const struct track *t)
 	return t->kind == TRACK_AUDIO && t->codec == TRACK_OPUS;
 }
 
+#define TRACK_OPUS_PREROLL_FRAMES 3840 /* 80 ms: RFC 7845 4.6 */
+
+/*
+ * May a DISCONT packet of Opus at pos be pre-roll, whose frames before expect_pos are thrown away?  Else the timeline goes back there.
+ * is_first: of its announcement, whose pre-skip has no limit.
+ */
+static inline bool track_is_preroll(const struct track *t, int64_t expect_pos, int64_t pos, bool is_first)
+{
+	bool says = t->preroll_frames && t->preroll_frames <= 48000;
+	int64_t frames = says ? t->preroll_frames : TRACK_OPUS_PREROLL_FRAMES;
+	return expect_pos - pos <= frames || (is_first && pos < t->first_pos);
+}
+
 static inline uint32_t track_rate_hz(const struct track *t)
 {
 	return t->rate_den ? t->rate_num / t->rate_den : 0;

@@ -295,8 +295,10 @@ enum err writer_announce(struct writer *w, const struct track *t)
 		track_release(&copy);
 		return fail(w, err_say(&w->why, ERR_NOMEM, w->name, "%s", err_text(ERR_NOMEM)));
 	}
+	/* In other units, or of another kind, it goes on where it says: reader's accept_track() does the same. */
+	bool anew = wt->started && (wt->track.kind != copy.kind || wt->track.rate_num != copy.rate_num || wt->track.rate_den != copy.rate_den);
 	copy.gen = wt->track.id ? (uint8_t)(wt->track.gen + 1) : 0;
-	if (!wt->started) {
+	if (!wt->started || anew) {
 		wt->end_pos = copy.first_pos;
 		wt->started = true;
 	}

@@ -336,4 +336,37 @@ test_case "other tracks pass" others_pass
 test_case "a cut input: exit 3, and the output says so" a_cut_input_says_so
 test_case "what cannot be is refused" refusals
 test_case "no allocation per packet" nothing_is_allocated_per_packet
+
+# PCM whose timeline goes back: a second, and as much as Opus has pre-roll, which is said.
+a_timeline_that_goes_back()
+{
+	local back frame
+	for back in 3529 24000 48000 96000; do
+		for frame in 2.5 20 60; do
+			weirfile make a.weir track:1:1:1:48000:1:1:0 data:1:0:4800:30 data:1:$((144000 - back)):4800:10:2 end:1 end:0
+			encode --complexity 0 --frame ${frame}ms a.weir >a.opw
+			decode a.opw >b.weir
+			# The encoder's delay of 312 frames stands in front of what comes behind the step.
+			weirfile list b.weir | awk -v at=$((144000 - back - 312)) '$1 == "DATA" { n += $3; steps += $2 != end && n > $3
+				wrong += $2 != end && n > $3 && $2 != at; end = $2 + $3 } END { print n, steps, wrong + 0, end }' >got
+			eq "$(cat got)" "192312 1 0 $((192000 - back))" "back $back, $frame ms"
+			mux -q -y -o a.opus a.opw
+			eq "$(capture -q a.opus | inspect - | sed -n 's/.*track 1: \([0-9]*\) frames.*/\1/p')" 192312 "Ogg, back $back, $frame ms"
+		done
+	done
+	for back in 500 3528; do
+		weirfile make a.weir track:1:1:1:48000:1:1:0 data:1:0:4800:30 data:1:$((144000 - back)):4800:10:2 end:1 end:0
+		expect_status 3 encode --complexity 0 a.weir >a.opw 2>said
+		one_line said "^encode: track 1: $back frames stand where others came before"
+		decode a.opw >b.weir
+		eq "$(weirfile list b.weir | awk '$1 == "DATA" { n += $3 } END { print n }')" $((192000 - back))
+	done
+	# Announced anew, what came before does not come again: a decoder cannot tell it from pre-roll.
+	weirfile make a.weir track:1:1:1:48000:1:1:0 data:1:0:4800:30 track:1:1:1:48000:1:1:96000 data:1:96000:4800:20:2 end:1 end:0
+	expect_status 3 encode --complexity 0 a.weir >a.opw 2>said
+	one_line said "^encode: track 1: 48000 frames stand where others came before"
+	decode a.opw >b.weir
+	eq "$(weirfile list b.weir | awk '$1 == "DATA" { n += $3 } END { print n }')" 192000
+}
+test_case "a timeline that goes back" a_timeline_that_goes_back
 done_testing

@@ -311,6 +311,45 @@ each()
 	done
 }
 
+# A file of statistics is for the next run, too; any other file is not touched.
+stats_files()
+{
+	local was
+	capture -q -d 10ms gen:sine --stats-file s >in.weir
+	inspect --verify --stats-file s in.weir >said
+	eq "$(cut -d , -f 1 s | uniq)" '{"tool": "inspect"'
+	: >s
+	inspect --verify --stats-file s in.weir >said
+	[ -s s ] || fail "an empty file was left empty"
+	was=$(cksum <in.weir)
+	expect_status 1 inspect --verify --stats-file in.weir in.weir 2>err >said
+	one_line err "^inspect: in.weir: exists, and holds something else than statistics: name another file$"
+	eq "$(cksum <in.weir)" "$was" "the stream"
+	chmod 200 s
+	inspect --verify --stats-file s in.weir >said 2>err || [ "$(id -u)" != 0 ]
+	inspect --verify --stats-file /dev/null in.weir >said
+	mkfifo f
+	cat f >lines &
+	inspect --verify --stats-file f in.weir >said
+	wait $!
+	eq "$(tail -n 1 lines | json /dev/stdin 'd["final"]')" true
+	# What stands in the place that messages go to stays.
+	echo before >err
+	inspect --verify --stats-file /dev/stderr in.weir 2>>err >said
+	eq "$(head -n 1 err)" before
+	eq "$(tail -n 1 err | json /dev/stdin 'd["final"]')" true
+}
+
+nothing_to_overwrite()
+{
+	local t
+	for t in mux demux meter impair "netsend rtp://127.0.0.1:5004" "netrecv rtp://127.0.0.1:5004" "netrecv --browse"; do
+		# shellcheck disable=SC2086
+		expect_status 2 timeout 10 $t -y </dev/null >said 2>err
+		one_line err "^${t%% *}: --force: nothing is overwritten without -"
+	done
+}
+
 locale_numbers()
 {
 	have localedef || skip "localedef is not installed"
@@ -345,5 +384,7 @@ done
 each "--stats and --stats-file" stats $filters
 each "-q and -v change nothing that is written" quiet $filters
 each "a cut input: status 3, one line, END says so" cut_input $filters
+test_case "--stats-file overwrites statistics, and nothing else" stats_files
+test_case "-y without anything to overwrite" nothing_to_overwrite
 test_case "a point is a point where people write a comma" locale_numbers
 done_testing

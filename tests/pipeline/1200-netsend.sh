@@ -354,6 +354,9 @@ usage()
 	one_line err "needs a key"
 	expect_status 2 netsend --sdp a --sdp b rtp://127.0.0.1:5004 in.wav 2>err
 	one_line err "2 files for 1 destinations"
+	keygen -o key
+	expect_status 2 netsend --sdp-key --key-file key srtp://127.0.0.1:5004 in.wav 2>err
+	one_line err "--sdp-key: nothing is written: --sdp FILE is missing"
 }
 
 descriptions()

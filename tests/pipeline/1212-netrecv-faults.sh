@@ -175,6 +175,60 @@ cut_trace()
 	one_line e "sound.weir: is no recording of datagrams"
 }
 
+# A recording comes through a FIFO and on standard input as it does from a file; it is read once.
+through_a_pipe()
+{
+	timeout 10 netrecv -q -d 0.3 --record-trace t.weir rtp://127.0.0.1:47933 >o 2>e &
+	wait_for 10 udp_bound 47933
+	capture -d 0.2s -f s16 gen:count | netsend -q rtp://127.0.0.1:47933
+	wait $!
+	"$PYTHON" "$TOP/tests/pipeline/rtpcap.py" x.pcap wrap
+	local file
+	for file in t.weir x.pcap; do
+		netrecv -q --no-retime --replay $file >file.weir
+		netrecv -q --no-retime --replay <(cat $file) >fifo.weir
+		netrecv -q --no-retime --replay - >stdin.weir <$file
+		head -c 10 $file >slowly
+		netrecv -q --no-retime --replay - >slow.weir < <(cat slowly; usleep_a_little; tail -c +11 $file)
+		status_of inspect --verify file.weir >report
+		between "$(sed -n 's/.*track 1: \([0-9]*\) frames.*/\1/p' report)" 1000 1e9
+		same file.weir fifo.weir
+		same file.weir stdin.weir
+		same file.weir slow.weir
+	done
+}
+
+usleep_a_little()
+{
+	"$PYTHON" -c 'import time; time.sleep(0.05)'
+}
+
+# It stands as .part until it is complete, and is a recording all the time.
+stands_as_part()
+{
+	netrecv -q --record-trace t.weir rtp://127.0.0.1:47934 >o 2>e &
+	local receiver=$!
+	wait_for 10 udp_bound 47934
+	wait_for 10 test -e t.weir.part
+	[ ! -e t.weir ] || fail "it has its name before it is complete"
+	expect_status 1 timeout 10 netrecv -q -y -d 0.1 --record-trace t.weir rtp://127.0.0.1:47950 >o2 2>e
+	contains e "t.weir.part: is being written by another program"
+	kill -INT $receiver
+	wait $receiver
+	[ ! -e t.weir.part ] || fail "it is complete, and .part is still there"
+	netrecv -q --replay t.weir >o
+	# Killed: what there is stays, under that name.
+	netrecv -q --record-trace killed.weir rtp://127.0.0.1:47934 >o 2>e &
+	receiver=$!
+	wait_for 10 udp_bound 47934
+	wait_for 10 test -e killed.weir.part
+	kill -KILL $receiver
+	wait $receiver || :
+	[ -e killed.weir.part ] && [ ! -e killed.weir ] || fail "$(ls)"
+	expect_status 2 netrecv --record-trace - rtp://127.0.0.1:47934 >o 2>e
+	contains e "name a file"
+}
+
 # Nobody reads any more: it ends, although nobody sends.
 reader_leaves()
 {
@@ -193,5 +247,7 @@ test_case "a recording gives the same bytes every time" replays
 test_case "allocations stand still" heap
 test_case "broken recordings are said" broken
 test_case "a recording is not overwritten, and one that is cut is said" cut_trace
+test_case "a recording is read once, through a FIFO too" through_a_pipe
+test_case "a recording stands as .part until it is complete" stands_as_part
 test_case "it ends when its reader does" reader_leaves
 done_testing

@@ -197,6 +197,16 @@ traces()
 	expect_status 1 impair --record-trace r4 a.weir 2>err >c.weir
 	one_line err "^impair: r4: exists"
 	impair -y --record-trace r4 a.weir >c.weir
+	[ ! -e r4.part ] || fail "it is complete, and .part is still there"
+	mkfifo in
+	impair --record-trace r5 in >c.weir &
+	exec 3>in
+	wait_for 10 test -e r5.part
+	[ ! -e r5 ] || fail "it has its name before it is complete"
+	cat a.weir >&3
+	exec 3>&-
+	wait $!
+	[ -e r5 ] && [ ! -e r5.part ] || fail "$(ls)"
 	for bad in '-1ms' '5 apples' 'nan' '3601' ''; do
 		echo "$bad" >t
 		expect_status 1 impair --trace t a.weir 2>err >c.weir

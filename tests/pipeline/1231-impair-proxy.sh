@@ -81,11 +81,13 @@ delayed()
 slow_line()
 {
 	# A datagram of 972 bytes and 28 around it takes 2 ms of 4 Mbit/s; they come each millisecond, and 20 wait at most.
-	proxy 127.0.0.1 --bandwidth 4M --queue 20000 --direction there
+	proxy 127.0.0.1 --bandwidth 4M --queue 20000 --direction there --record-trace r
 	py talk 4 "$port" "$target" 400 972 >t
 	stop_proxy
 	between "$(json t 'd["there"]')" 205 240
-	between "$(json t 'd["max_ms"]')" 36 60
+	# 40 ms of what waits and 2 of its own: so it is recorded, and so it comes, but for those that a busy machine holds up.
+	between "$(awk '$1 + 0 > most { most = $1 + 0 } END { print most }' r)" 38 42.01
+	between "$(json t 'd["median_ms"]')" 36 60
 	eq "$(json s 'd["queue_lost_packets"]')" "$(json t '400 - d["there"]')"
 }
 

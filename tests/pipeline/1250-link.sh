@@ -191,6 +191,42 @@ loss_and_breaks()
 	command grep lossy: err >&2 || :
 }
 
+# Who has no key cannot use up the 65,535 numbers of tracks: 1024 at once, then one a second.  With a key they are his.
+many_tracks()
+{
+	datatrack many 3000 >in.weir
+	keygen -o key
+	hear weir://127.0.0.1:5004
+	netsend weir://127.0.0.1:5004 in.weir
+	stop
+	is_whole
+	between "$(sed -n 's/.* \([0-9]*\) tracks.*/\1/p' report)" 1024 1060
+	between "$(figure stats data_refused)" 1940 1976
+	contains err "too many new ones lately"
+	hear --key-file key weir://127.0.0.1:5004
+	netsend --key-file key weir://127.0.0.1:5004 in.weir
+	stop
+	is_whole
+	contains report "3000 tracks"
+	eq "$(figure stats data_refused)" 0
+}
+
+# A name has two addresses, and the receiver is at the second: data and sound both go there.
+other_address()
+{
+	printf '::1 studio.test\n127.0.0.1 studio.test\n' >hosts
+	capture -d 1s -f s16 gen:count >sound.weir
+	datatrack make 50 40 >data.weir
+	mux sound.weir data.weir >in.weir
+	hear --no-retime weir://127.0.0.1:5004
+	unshare -m bash -c 'mount --bind hosts /etc/hosts; exec netsend weir://studio.test:5004 in.weir' 2>send.err
+	wait_for 10 heard frames_out 48000
+	stop
+	is_whole
+	contains report "50 messages"
+	contains report "48000 frames"
+}
+
 # 64 KiB messages, 256 MiB: memory stays flat in both, and sound beside it loses nothing.
 bulk_beside_sound()
 {
@@ -220,6 +256,12 @@ test_case "tracks keep their numbers" numbers_stay
 test_case "a sender whom nobody hears says so, and ends when asked to" nobody_listens
 test_case "another key, or none, gets nothing in" wrong_key
 test_case "a key for other programs is refused" foreign_key
+if unshare -m true 2>/dev/null; then
+	test_case "of the addresses of a name the one that answers is taken" other_address
+else
+	skip_case "the addresses of a name" "no mounts can be made here"
+fi
+test_case "tracks of strangers have a limit" many_tracks
 if [ -c /dev/net/tun ]; then
 	test_case "100,000 messages across 10 % loss and five torn connections: each once, in order" loss_and_breaks
 else

@@ -167,6 +167,47 @@ what_has_no_place()
 	[ ! -e x.mka ] && [ ! -e x.mka.part ]
 }
 
+# The timeline leaps: silence up to an hour, a gap in time beyond; and back, where Matroska cannot go.
+leaps_of_the_timeline()
+{
+	local option
+	for option in "" --flac; do
+		"$PYTHON" "$TOP/tests/pipeline/weirfile.py" make far.weir track:1:1:1:48000:1:1:0 data:1:0:480:10 data:1:$((1 << 40)):480:10:2 end:1 end:0
+		# shellcheck disable=SC2086
+		(ulimit -f 4096; mux -y -o far.mka $option far.weir 2>said)
+		grep -q "^mux: far.mka: track 1 leaps 6362:54:52\.145 ahead, more than an hour: no silence, only a gap in time$" said ||
+			fail "said: $(cat said)"
+		[ "$(bytes_of far.mka)" -lt 100000 ] || fail "$option: $(bytes_of far.mka) bytes"
+		samples far.mka s16le >got.raw
+		mux -y -o want.raw far.weir 2>said
+		same got.raw want.raw
+		ffprobe -v error -show_entries packet=pts_time -of csv=p=0 far.mka | cut -d . -f 1 | uniq >times
+		eq "$(tail -n 1 times)" $(((1 << 40) / 48000)) "$option: the last packet's second"
+
+		# An hour is silence yet; of 8 frames a second, so that it is little.
+		"$PYTHON" "$TOP/tests/pipeline/weirfile.py" make hour.weir track:1:1:1:100:1:1:0 data:1:0:50:2 data:1:360100:50:2:2 end:1 end:0
+		# shellcheck disable=SC2086
+		mux -y -o hour.mka $option hour.weir 2>said
+		eq "$(samples hour.mka s16le | wc -c)" $((2 * (100 + 360000 + 100))) "$option: with an hour of silence"
+
+		"$PYTHON" "$TOP/tests/pipeline/weirfile.py" make back.weir track:1:1:1:48000:1:1:0 data:1:0:480:300 data:1:48000:480:10:2 \
+			gap:1:52800:480:1 data:1:53280:480:10 end:1 end:0
+		# shellcheck disable=SC2086
+		expect_status 3 mux -y -o back.mka $option back.weir 2>said
+		grep -q "^mux: back.mka: track 1 leaps 0:02.000 back, where Matroska cannot go: it goes on behind what came$" said ||
+			fail "said: $(cat said)"
+		samples back.mka s16le >got.raw
+		expect_status 3 mux -y -o want.raw back.weir 2>said
+		same got.raw want.raw
+	done
+	"$PYTHON" "$TOP/tests/pipeline/weirfile.py" make back.weir track:1:1:1:48000:1:1:0 data:1:0:480:300 data:1:48000:480:10:2 end:1 end:0
+	encode back.weir | mux -y -o back.mka 2>said
+	grep -q "^mux: back.mka: track 1 leaps 0:02.007 back, where Matroska cannot go: it goes on behind what came$" said || fail "said: $(cat said)"
+	ffprobe -v error -show_entries packet=pts_time -of csv=p=0 back.mka | grep . >times
+	eq "$(sort -n times | uniq -d | wc -l)" 0 "packets that share a time"
+}
+test_case "leaps of the timeline" leaps_of_the_timeline
+
 # A track that has ended, and comes again.
 ends_and_comes_again()
 {

@@ -393,6 +393,28 @@ changes()
 }
 test_case "another format, or Opus that begins anew, is another take" changes
 
+# What the file cannot hold is said, and what was recorded before it stays.
+changes_to_what_a_file_cannot_hold()
+{
+	capture -d 200ms -r 48000 -c 2 -f s16 gen:noise:white >a.weir
+	capture -d 200ms -r 48000 -c 12 -f s16 gen:noise:white >b.weir
+	cat a.weir b.weir >ab.weir
+	expect_status 1 mux -q -o x.flac --start-above -45dB <ab.weir 2>err
+	contains err "FLAC holds 1 to 8 channels, and track 1 has 12"
+	eq "$(ls x-*)" x-001.flac
+}
+test_case "a track that becomes what the file cannot hold" changes_to_what_a_file_cannot_hold
+
+# A group of one is as free as a track by itself.
+changes_alone_in_a_group()
+{
+	capture -d 200ms -r 48000 -c 2 -f s16 gen:noise:white >a.weir
+	capture -d 200ms -r 44100 -c 1 -f s16 gen:noise:white >b.weir
+	cat a.weir b.weir a.weir | mux -q -o x.wav --sync --start-above -45dB --stop-below -50dB:1s
+	eq "$(for f in x-*.wav; do raw_of $f | wc -c; done | paste -sd' ')" "38400 17640 38400"
+}
+test_case "--sync: another format of the only track is another take" changes_alone_in_a_group
+
 # A timeline that is moved back: nothing is missing, and no silence is put at the end.
 moved_back()
 {

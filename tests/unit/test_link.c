@@ -8,6 +8,7 @@
 #include "leg/linksend.h"
 #include "wire/track.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -464,6 +465,87 @@ static void test_done_is_done(void)
 	linkrecv_release(&r);
 }
 
+/* ---- a name with several addresses ---- */
+
+static atomic_uint n_lookups;
+
+static enum err found(struct dgram_addr *a, unsigned *n, uint16_t port, const char *first, const char *second)
+{
+	*n = 0;
+	for (const char *text = first; text; text = text == first ? second : NULL) {
+		a[*n] = (struct dgram_addr){ .ip4 = { .sin_family = AF_INET, .sin_port = htons(port) }, .n_bytes = sizeof(a->ip4) };
+		CHECK_EQ(inet_pton(AF_INET, text, &a[*n].ip4.sin_addr), 1);
+		++*n;
+	}
+	return ERR_OK;
+}
+
+static enum err two_addresses(struct dgram_addr *a, unsigned room, unsigned *n, const char *host, uint16_t port, int family, struct err_why *why)
+{
+	(void)room, (void)host, (void)family, (void)why;
+	atomic_fetch_add(&n_lookups, 1);
+	return found(a, n, port, "127.0.0.2", "127.0.0.1");
+}
+
+/* It moves while nobody answers. */
+static enum err moved(struct dgram_addr *a, unsigned room, unsigned *n, const char *host, uint16_t port, int family, struct err_why *why)
+{
+	(void)room, (void)host, (void)family, (void)why;
+	return found(a, n, port, atomic_fetch_add(&n_lookups, 1) < 1 ? "127.0.0.2" : "127.0.0.1", NULL);
+}
+
+static enum err slow(struct dgram_addr *a, unsigned room, unsigned *n, const char *host, uint16_t port, int family, struct err_why *why)
+{
+	if (atomic_load(&n_lookups))
+		usleep(3000000);
+	return two_addresses(a, room, n, host, port, family, why);
+}
+
+/* Is met in time, at 127.0.0.1; and again when the receiver was begun anew. */
+static void meet(linkaddrs_resolve *resolve, bool loses)
+{
+	struct sink sink = { 0 };
+	struct linkrecv_options ro = { .host = "127.0.0.1", .max_senders = 2, .events = { .user = &sink, .join = on_join, .packet = on_packet, .leave = on_leave } };
+	static struct linkrecv r;
+	static struct linksend l;
+	struct dgram_addr peer = { 0 };
+	struct err_why why = { 0 };
+	char text[DGRAM_TEXT_BYTES], wanted[DGRAM_TEXT_BYTES];
+
+	atomic_store(&n_lookups, 0);
+	CHECK_OK(linkrecv_open(&r, &ro, &why));
+	ro.port = r.port;
+	struct linksend_options so = { .host = "two-names.test", .port = r.port, .resolve = resolve };
+	CHECK_OK(linksend_open(&l, &so, &why));
+	for (unsigned i = 0; i <= loses; i++) {
+		if (i) {
+			linkrecv_release(&r);
+			CHECK_OK(linkrecv_open(&r, &ro, &why));
+		}
+		int64_t begin_ns = clock_now_ns(), until_ns = begin_ns + 10 * UNITS_NS_PER_S;
+		while (!linksend_peer(&l, &peer) && clock_now_ns() < until_ns)
+			usleep(1000);
+		CHECK(clock_now_ns() < until_ns);
+		snprintf(wanted, sizeof(wanted), "127.0.0.1:%u", r.port);
+		CHECK_STR(dgram_text(&peer, text), wanted);
+	}
+	int64_t begin_ns = clock_now_ns();
+	linksend_release(&l);
+	CHECK(clock_now_ns() - begin_ns < 2 * UNITS_NS_PER_S);
+	linkrecv_release(&r);
+}
+
+static void test_addresses(void)
+{
+	meet(two_addresses, true);
+	CHECK(atomic_load(&n_lookups) >= 2);
+	meet(moved, false);
+	CHECK(atomic_load(&n_lookups) >= 2);
+	/* Nobody waits for a resolver that is asked again: not the connection, and not the end. */
+	meet(slow, true);
+	CHECK_EQ(atomic_load(&n_lookups), 1);
+}
+
 /* Comings and goings for which there is no room are not forgotten: they wait. */
 static void test_joins_wait(void)
 {
@@ -506,6 +588,7 @@ static void test_joins_wait(void)
 
 int main(void)
 {
+	CHECK_RUN(test_addresses);
 	CHECK_RUN(test_long_waits);
 	CHECK_RUN(test_done_is_done);
 	CHECK_RUN(test_joins_wait);

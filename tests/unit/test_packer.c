@@ -192,6 +192,59 @@ static void test_opus(void)
 	CHECK_EQ(packer_init(&p, &t, &o, &why), ERR_ARG);
 }
 
+/* What all that follows would have to wait for: a length that the packet does not have, and a hole of years. */
+static void test_no_long_waits(void)
+{
+	struct track t = { .id = 1, .kind = TRACK_AUDIO, .codec = TRACK_OPUS, .channels = 2, .rate_num = 48000, .rate_den = 1 };
+	struct packer_options o = { .codec = RTP_CODEC_OPUS, .pt = 111, .ssrc = 7, .seq = 1, .ts = 50, .max_payload_bytes = 1440 };
+	static uint8_t bytes[100] = { 0xfc }; /* 20 ms */
+	struct packet k = packet_data(1, 0, 960, 100);
+	struct packer_out out;
+	struct err_why why;
+	uint8_t one[1500];
+
+	CHECK_OK(packer_init(&p, &t, &o, &why));
+	k.payload = bytes;
+	packer_put(&p, &k);
+	CHECK_OK(packer_take(&p, NULL, one, &out));
+	k.pos = 960;
+	k.dur = 1u << 30;
+	packer_put(&p, &k);
+	CHECK_EQ(packer_take(&p, NULL, one, &out), ERR_AGAIN);
+	k.dur = 961;
+	packer_put(&p, &k);
+	CHECK_EQ(packer_take(&p, NULL, one, &out), ERR_AGAIN);
+	CHECK_EQ(p.n_refused, 2);
+	/* An end that is trimmed is shorter. */
+	k.dur = 312;
+	packer_put(&p, &k);
+	CHECK_OK(packer_take(&p, NULL, one, &out));
+	CHECK_EQ(out.line, 960);
+	/* An hour of silence is one. */
+	k.pos = 1272 + 3600ll * 48000;
+	packer_put(&p, &k);
+	CHECK_OK(packer_take(&p, NULL, one, &out));
+	CHECK_EQ(out.line, k.pos);
+	CHECK_EQ(p.n_skipped, 0);
+	int64_t line = k.pos + 312;
+	k.pos = line + 3600ll * 48000 + 1;
+	packer_put(&p, &k);
+	CHECK_OK(packer_take(&p, NULL, one, &out));
+	CHECK_EQ(out.line, line);
+	CHECK_EQ(out.pos, k.pos);
+	CHECK_EQ(one[1], 0x80 | 111);
+	CHECK_EQ(p.n_skipped, 1);
+	/* From one end of what there is to the other, and back. */
+	k.pos = INT64_C(1) << 60;
+	packer_put(&p, &k);
+	CHECK_OK(packer_take(&p, NULL, one, &out));
+	k.pos = -(INT64_C(1) << 60);
+	packer_put(&p, &k);
+	CHECK_OK(packer_take(&p, NULL, one, &out));
+	CHECK_EQ(out.line, line + 2 * 312);
+	CHECK_EQ(p.n_skipped, 2);
+}
+
 static void test_usual_packet_times(void)
 {
 	CHECK_EQ(packer_usual_frames(128, 48000, 6, 1440), 128);  /* as it comes */
@@ -207,6 +260,7 @@ int main(void)
 	CHECK_RUN(test_any_blocks);
 	CHECK_RUN(test_holes_and_restarts);
 	CHECK_RUN(test_opus);
+	CHECK_RUN(test_no_long_waits);
 	CHECK_RUN(test_usual_packet_times);
 	return check_end();
 }

@@ -541,6 +541,28 @@ static void test_far_back_is_an_error_unless_said(void)
 	}
 }
 
+/* A track of another kind is another one: the units of a message do not say where its audio goes on. */
+static void test_another_kind_begins_anew(void)
+{
+	struct maker m = {0};
+	struct source s;
+	struct track t = { .kind = TRACK_DATA, .codec = TRACK_BYTES, .rate_num = 48000, .rate_den = 1 };
+	maker_stream(&m, 1);
+	maker_track(&m, 1, 0, 0, &t);
+	struct packet p = maker_mono_packet(1, 0, 1, 0);
+	p.dur = 1u << 30;
+	maker_mono_data(&m, p);
+	maker_mono(&m, 1, 1, 48000, 0);
+	p = maker_mono_packet(1, 0, 10, 1);
+	p.gen = 1;
+	maker_mono_data(&m, p);
+	maker_end(&m, 0, 0, PACKET_END_NORMAL);
+	CHECK_EQ(tell_of(&m, &s, NULL), ERR_END);
+	CHECK_EQ(reader_track(&s.r, 1)->overlap_frames, 0);
+	source_close(&s);
+	maker_release(&m);
+}
+
 static void test_a_jump_ahead_that_was_said_is_no_hole(void)
 {
 	struct maker m = {0};
@@ -1511,6 +1533,7 @@ int main(void)
 	CHECK_RUN(test_announced_gaps);
 	CHECK_RUN(test_frames_that_come_twice);
 	CHECK_RUN(test_far_back_is_an_error_unless_said);
+	CHECK_RUN(test_another_kind_begins_anew);
 	CHECK_RUN(test_a_jump_ahead_that_was_said_is_no_hole);
 	CHECK_RUN(test_dropped_upstream_is_told_from_lost);
 	CHECK_RUN(test_extreme_positions_do_no_harm);

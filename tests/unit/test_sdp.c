@@ -150,6 +150,17 @@ static void test_written_and_read(void)
 	for (size_t room = 0; room < n + 1; room++)
 		CHECK_EQ(sdpwrite_text(&s, text2, room), 0);
 	CHECK_EQ(sdpwrite_text(&s, text2, n + 1), n);
+	/* SDP has decimals, and no exponents; what is shorter than a nanosecond is nothing. */
+	static const struct {
+		double ms;
+		const char *line;
+	} times[] = { { 2.5, "a=ptime:2.5\r\n" }, { 20, "a=ptime:20\r\n" }, { 1.2e-5, "a=ptime:0.000012\r\n" }, { 9999.999999, "a=ptime:9999.999999\r\n" },
+		{ 1e-8, NULL } };
+	for (size_t i = 0; i < ARRAY_LEN(times); i++) {
+		s.media[0].ptime_ms = times[i].ms;
+		CHECK(sdpwrite_text(&s, text2, sizeof(text2)) > 0);
+		CHECK(times[i].line ? strstr(text2, times[i].line) != NULL : !strstr(text2, "ptime:0"));
+	}
 }
 
 static void test_mistakes_name_their_line(void)

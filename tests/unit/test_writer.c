@@ -78,6 +78,45 @@ static bool open_reader(struct reader *r, int fd, bool raw)
 	return CHECK_OK(reader_open(r, fd, "in", &o, &why));
 }
 
+/* Announced in other units, or as another kind, a track ends where it says now, not where it stood before. */
+static void test_other_units_begin_anew(void)
+{
+	for (int kind = 0; kind < 2; kind++) {
+		struct writer w;
+		struct reader r;
+		struct packet p;
+		int fd = memory_file();
+		struct track t = track_pcm(16000, 1, SAMPLE_S16);
+		open_writer(&w, fd);
+		CHECK_OK(writer_begin(&w));
+		announce_mono(&w, 1, 0);
+		for (int i = 0; i < 10; i++)
+			commit_mono(&w, 1, 4800 * i, 4800);
+		if (kind)
+			t = (struct track){ .kind = TRACK_DATA, .codec = TRACK_BYTES, .rate_num = 48000, .rate_den = 1 };
+		t.id = 1;
+		t.first_pos = 16000;
+		CHECK_OK(writer_announce(&w, &t));
+		commit_mono(&w, 1, 16000, 1600);
+		CHECK_OK(writer_end_track(&w, 1, PACKET_END_NORMAL));
+		CHECK_OK(writer_end(&w, PACKET_END_NORMAL));
+		open_reader(&r, fd, false);
+		unsigned n_gaps = 0;
+		int64_t end_pos = 0;
+		while (next(&r, &p)) {
+			struct packet_end end;
+			n_gaps += p.type == PACKET_GAP;
+			if (p.type == PACKET_END && CHECK_OK(packet_end_unpack(&end, p.payload, p.payload_bytes)))
+				end_pos = end.end_pos;
+		}
+		CHECK_EQ(n_gaps, 0);
+		CHECK_EQ(end_pos, 17600);
+		reader_release(&r);
+		writer_release(&w);
+		close(fd);
+	}
+}
+
 static void test_there_and_back(void)
 {
 	struct writer w;
@@ -625,6 +664,7 @@ static void test_small_pipes(void)
 int main(void)
 {
 	CHECK_RUN(test_there_and_back);
+	CHECK_RUN(test_other_units_begin_anew);
 	CHECK_RUN(test_same_input_same_bytes);
 	CHECK_RUN(test_many_packets_few_writes);
 	CHECK_RUN(test_payloads_by_reference);
