@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define SPARE_FRAMES 8u /* with an interpolator before the ring, whose phase moves: so much beyond what a callback takes */
+#define LOOK_BLOCKS 64u
 
 static void add(atomic_uint_fast64_t *counter, uint64_t n)
 {
@@ -31,13 +32,14 @@ static void begin_looking(struct livesink *l)
 static size_t skip(struct livesink *l, size_t there, uint32_t n_frames)
 {
 	uint32_t keep = enough(l, n_frames) > n_frames ? enough(l, n_frames) : n_frames;
-	uint32_t wobble = l->settle_frames ? 0 : n_frames > l->wobble_frames ? n_frames : l->wobble_frames;
+	/* Later there is time to see also the lowest of what comes and goes in blocks of different lengths. */
+	uint32_t wobble = l->settle_frames ? 0 : l->wobble_frames, look = l->settle_frames ? 0 : LOOK_BLOCKS * n_frames;
 	size_t n;
 
 	if (there < l->window_low_frames)
 		l->window_low_frames = (uint32_t)there;
 	l->window_frames += n_frames;
-	if (l->window_frames < l->look_frames)
+	if (l->window_frames < (look > l->look_frames ? look : l->look_frames))
 		return 0;
 	n = l->window_low_frames > keep + wobble ? l->window_low_frames - keep : 0;
 	ring_consume(&l->ring, n * l->frame_bytes);

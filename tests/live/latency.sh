@@ -4,6 +4,13 @@
 
 jack_begin click
 
+# Where it is allowed the tools run before ordinary programs, as those who play would have it.
+first=
+if chrt -f 20 true 2>/dev/null; then
+	first="chrt -f 20"
+	jack_way="-R -P 30"
+fi
+
 # clicks LATENCY EVERY_FRAMES: 60 of them, as delays.json.  LATENCY "": what play chooses.
 clicks()
 {
@@ -13,10 +20,10 @@ clicks()
 	"$lib_scratch/click" 60 "$2" >clicks &
 	clicker=$!
 	wait_for 20 jack_lists click:out
-	meter -q --through <a >b 2>meter.err &
-	play ${1:+--latency "$1"} jack:click --stats-file play.json <b 2>play.err &
+	$first meter -q --through <a >b 2>meter.err &
+	$first play ${1:+--latency "$1"} jack:click --stats-file play.json <b 2>play.err &
 	player=$!
-	capture -q jack:click --stats-file capture.json >a &
+	$first capture -q jack:click --stats-file capture.json >a &
 	capture=$!
 	ends "$clicker" 120
 	kill -INT "$capture"
@@ -25,9 +32,9 @@ clicks()
 import json
 lines = open("clicks").read().split()
 d = sorted(int(l) for l in lines if l != "lost")
-play = [json.loads(l) for l in open("play.json")][-1]
+play, capture = ([json.loads(l) for l in open(name + ".json")][-1] for name in ("play", "capture"))
 json.dump({"lost": lines.count("lost"), "median": d[len(d) // 2] if d else 10**9, "least": d[0] if d else 10**9, "most": d[-1] if d else 10**9,
-    "underruns": play["underruns"], "skipped": play["skipped_frames"]}, open("delays.json", "w"))
+    "underruns": play["underruns"], "skipped": play["skipped_frames"], "late_cycles": play["late"] + capture["late"]}, open("delays.json", "w"))
 PY
 }
 
@@ -44,13 +51,13 @@ wire()
 	done
 	stop_jack
 	judge_end
-	# Two blocks and a millisecond.
-	if [ -n "$judged" ]; then
+	# Two blocks and a millisecond; but what a server that is late piles up takes an eighth of a second to be gone.
+	if [ -n "$judged" ] && [ "$(json delays.json 'd["late_cycles"]')" = 0 ]; then
 		between "$(json delays.json 'd["median"]')" 64 $((2 * 64 + 48)) "frames from click to click"
 	else
-		echo "other programs were busy: the median is not judged" >>"$lib_scratch/summary"
+		echo "other programs were busy, or the server was late: the median is not judged" >>"$lib_scratch/summary"
 	fi
-	between "$(json delays.json 'd["least"]')" 64 100000 "frames from click to click, the least"
+	[ -z "$judged$first" ] || between "$(json delays.json 'd["least"]')" 64 $((2 * 64 + 48)) "frames from click to click, the least"
 	between "$(json delays.json 'd["lost"]')" 0 10 "clicks that were lost"
 }
 
