@@ -29,7 +29,7 @@ TEST_PROGRAMS := $(TEST_UNIT) $(KERNELS) $(FAULTS) $(HOSTILE) $(FUZZ_REPLAY)
 .PHONY: tests
 tests: all $(TEST_PROGRAMS)
 
-# make check [TESTS="unit/ pipeline/0100"] [JOBS=2]
+# make check [TESTS="unit/ pipeline/0100"] [JOBS=3]
 check: tests
 	@B=$(B) SAN=$(SAN) MAKE="$(MAKE)" CC="$(CC)" tests/run $(if $(JOBS),-j $(JOBS)) $(TESTS)
 

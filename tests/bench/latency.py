@@ -3,11 +3,11 @@
 
 A client plays a click into what sends, and hears it come out of what receives; what lies between, in frames of the server,
 is the latency.  Where the system allows it everything runs before ordinary programs (SCHED_FIFO), ours and theirs alike.
-usage: latency.py BUILD_DIR [--period FRAMES] [--clicks N | --seconds N] [--port N] [PATTERN...]
+usage: latency.py BUILD_DIR [--period FRAMES] [--clicks N | --seconds N] [--port N] [--play FRAMES] [PATTERN...]
 
 Of our own, what the tools' stats say of these seconds is printed as well: how often play had nothing, packets that came too late, and cycles of
 the server that were late; and how many seconds had the former without the latter, for those are our own doing.  Clicks "off" came back more
-than 1 ms away from the median.
+than 1 ms away from the median.  --play: what play keeps of what is passed on, a block if left out.
 """
 import argparse
 import json
@@ -33,9 +33,9 @@ GST_IN = "udpsrc port={port} caps=application/x-rtp,media=audio,clock-rate=48000
 # Name, what receives, what sends, clients to connect to the clicking one (None, "": they do it), needed programs, is it coded.
 WATCHED = ("play", "netrecv", "capture")
 ARMS = [
-    ("weir PCM, passed on", "netrecv -q --no-retime --latency {low} rtp://:{port} | play --latency {period}smp jack:click", PCM, None, None, [], False),
+    ("weir PCM, passed on", "netrecv -q --no-retime --latency {low} rtp://:{port} | play --latency {play}smp jack:click", PCM, None, None, [], False),
     ("weir PCM, retimed", "netrecv -q --latency {low} rtp://:{port} | play --latency {more}smp jack:click", PCM, None, None, [], False),
-    ("weir Opus, passed on", "netrecv -q --no-retime --latency {low} rtp://:{port} | decode -q | play --latency {period}smp jack:click", OPUS, None, None, [], True),
+    ("weir Opus, passed on", "netrecv -q --no-retime --latency {low} rtp://:{port} | decode -q | play --latency {play}smp jack:click", OPUS, None, None, [], True),
     ("weir Opus, retimed", "netrecv -q --latency {coded} rtp://:{port} | play --latency {more}smp jack:click", OPUS, None, None, [], True),
     ("weir PCM, no options", "netrecv -q rtp://:{port} | play jack:click", PCM, None, None, [], False),
     ("zita-njbridge --buff 5", "zita-n2j --jname zr --chan 1 --buff 5 127.0.0.1 {port}", "zita-j2n --jname zs --chan 1 127.0.0.1 {port}", "zs", "zr",
@@ -184,7 +184,7 @@ def measure(arm, args, click, rt):
         if not shutil.which(program):
             raise Skip(program + " is not installed")
     # Packets of 120 frames made of blocks of the server come unevenly, by up to a block less the 8 frames that divide both.
-    words = {"port": args.port, "port1": args.port + 10, "period": args.period, "more": args.period + 8, "low": "1.9ms",
+    words = {"port": args.port, "port1": args.port + 10, "play": args.play or args.period, "more": args.period + 8, "low": "1.9ms",
              "coded": "%.2fms" % (1.3 + (args.period - 8) / 48)}
     open("said", "w").close()
     for watched in WATCHED:
@@ -253,6 +253,7 @@ def main():
     ap.add_argument("--period", type=int, default=128)
     ap.add_argument("--clicks", type=int, default=25)
     ap.add_argument("--seconds", type=int)
+    ap.add_argument("--play", type=int, metavar="FRAMES")
     ap.add_argument("--port", type=int, default=46200)
     ap.add_argument("patterns", nargs="*")
     args = ap.parse_intermixed_args()
