@@ -9,9 +9,10 @@ beside()
 	start_jack 128 2
 	capture -c 2 jack:- jack:- "$@" --stats-file capture.json >got.weir 2>capture.err &
 	local capture_pid=$! size
-	(wait_for 20 jack_lists weir-capture:in_2 && wait_for 20 jack_lists weir-capture-01:in_2) ||
-		fail "capture has no ports ($(jack_lsp | tr '\n' ' ')): $(cat capture.err)"
+	# Sound comes when both are there; jackd may stand still when a third client asks it while they come.
 	wait_for 20 grown got.weir 40000
+	(wait_for 20 jack_lists weir-capture:in_2 && wait_for 20 jack_lists weir-capture-01:in_2) ||
+		fail "capture has no ports ($(tail -n 5 jackd.log); $(jack_lsp | tr '\n' ' ')): $(cat capture.err)"
 	capture -d 2s -c 4 gen:count | play jack:weir-capture,weir-capture-01
 	size=$(bytes_of got.weir)
 	wait_for 20 grown got.weir $((size + 100000))
